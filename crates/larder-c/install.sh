@@ -1,17 +1,16 @@
 #!/bin/sh
-# Installs larder.h, liblarder and larder.pc where a C compiler finds them, and the malloc that can be preloaded where
-# `larder run` finds it, if it is built:
+# Installs larder.h, liblarder and larder.pc where a C compiler finds them, and the mallocs that can be preloaded where
+# `larder run` finds them, if they are built, each by a command of its own:
 #
-#   cargo build --release -p larder-c -p larder-malloc
+#   for package in larder-c larder-malloc larder-malloc-debug; do cargo build --release -p $package; done
 #   crates/larder-c/install.sh --prefix /usr/local        (DESTDIR is honoured)
 #
-# `cargo cinstall -p larder-c` does the same where cargo-c is installed, but for the malloc.
+# `cargo cinstall -p larder-c` does the same where cargo-c is installed, but for the mallocs.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
 from=$here/../../target/release
 prefix=/usr/local
-malloc=liblarder_malloc.so
 while [ $# -gt 0 ]; do
   case $1 in
     --prefix) prefix=${2:?--prefix needs a folder}; shift 2 ;;
@@ -36,9 +35,12 @@ ln -sf "liblarder.so.$major" "$root/lib/liblarder.so"
 install -m 644 "$from/liblarder_c.a" "$root/lib/liblarder.a"
 sed -e "s|@prefix@|$prefix|" -e "s|@version@|$version|" "$here/larder.pc.in" >"$root/lib/pkgconfig/larder.pc"
 echo "installed larder $version into $root"
-# From a package of its own: a program that links liblarder does not need it.
-if [ -e "$from/$malloc" ]; then
-  install -m 755 "$from/$malloc" "$root/lib/$malloc"
-else
-  echo "without $malloc, which is not in $from; it is built with: cargo build --release -p larder-malloc"
-fi
+# From packages of their own: a program that links liblarder does not need them.
+for package in larder-malloc larder-malloc-debug; do
+  malloc=lib$(echo $package | tr - _).so
+  if [ -e "$from/$malloc" ]; then
+    install -m 755 "$from/$malloc" "$root/lib/$malloc"
+  else
+    echo "without $malloc, which is not in $from; it is built with: cargo build --release -p $package"
+  fi
+done

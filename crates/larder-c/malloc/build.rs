@@ -1,9 +1,9 @@
-//! How the shared object is linked.
+//! How the shared objects are linked: this package's, and that of `larder-malloc-debug`.
 
 fn main() {
-    println!("cargo::rerun-if-changed=build.rs");
+    let name = env!("CARGO_PKG_NAME").replace('-', "_");
+    println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,lib{name}.so");
     for word in [
-        "-Wl,-soname,liblarder_malloc.so",
         // Memory that it gave out must not lose its owner when a program closes what it opened.
         "-Wl,-z,nodelete",
         // Nothing is bound later: binding takes locks of the loader's, and malloc is called under them.

@@ -6,7 +6,7 @@ use core::fmt::{self, Write};
 use larder::arena::ArenaError;
 use larder::heap::AllocError;
 use larder::ids::IdError;
-use larder::objects::{ObjectError, Misuse};
+use larder::objects::{Misuse, ObjectError};
 use larder::os::OsError;
 use larder::pages::PoolError;
 
@@ -308,7 +308,9 @@ impl Failed {
             Why::OsError(os)
             | Why::PoolError(PoolError::System(os))
             | Why::ArenaError(ArenaError::Memory { cause: os, .. })
-            | Why::ObjectError(ObjectError::System(os) | ObjectError::Pages(PoolError::System(os)))
+            | Why::ObjectError(
+                ObjectError::System(os) | ObjectError::Pages(PoolError::System(os)),
+            )
             | Why::AllocError(AllocError::Memory(
                 ObjectError::System(os) | ObjectError::Pages(PoolError::System(os)),
             )) => Some(os),

@@ -48,7 +48,7 @@ pub mod pages;
 pub mod settings;
 
 #[cfg(feature = "std")]
-pub use heap::global::Larder;
+pub use heap::Larder;
 
 #[cfg(all(doctest, feature = "settings"))]
 mod documents {

@@ -2,8 +2,7 @@
 
 use core::ffi::{c_int, c_void};
 
-use larder::heap::debug::{Call, Origin};
-use larder::heap::global as heap;
+use larder::internal::heap::{self, Call, Origin};
 
 use crate::c::{ALIGN, MOST, allocate};
 use crate::errno;

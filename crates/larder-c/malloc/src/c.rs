@@ -2,8 +2,7 @@
 
 use core::ffi::{c_int, c_void};
 
-use larder::heap::debug::{Call, Origin};
-use larder::heap::global as heap;
+use larder::internal::heap::{self, Call, Origin};
 
 use crate::errno;
 
@@ -16,10 +15,7 @@ pub(crate) const MOST: usize = isize::MAX as usize;
 // The last call cannot unwind, so the compiler makes it a jump, and the function needs no stack frame.
 #[unsafe(no_mangle)]
 extern "C" fn malloc(size: usize) -> *mut c_void {
-    match heap::try_alloc(size) {
-        Some(block) => block.as_ptr().cast(),
-        None => malloc_slowly(size),
-    }
+    heap::alloc_or(size, |size| malloc_slowly(size).cast()).cast()
 }
 
 #[cold]
@@ -142,5 +138,5 @@ unsafe extern "C" fn malloc_usable_size(pointer: *mut c_void) -> usize {
 /// Gives back unused memory; 1 when there was some. The heap decides what it keeps in reserve, and `pad` is ignored.
 #[unsafe(no_mangle)]
 extern "C" fn malloc_trim(_pad: usize) -> c_int {
-    c_int::from(heap::trim() > 0)
+    c_int::from(larder::Larder::trim() > 0)
 }

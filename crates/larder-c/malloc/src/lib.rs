@@ -1,4 +1,5 @@
-//! `liblarder_malloc.so`: larder as the malloc of a program that knows nothing of it.
+//! `liblarder_malloc.so`: larder as the malloc of a program that knows nothing of it; and `liblarder_malloc_debug.so`, from the
+//! same source, which checks what the program does with its blocks where `LARDER_MALLOC_DEBUG` asks for it.
 //!
 //!     LD_PRELOAD=/path/to/liblarder_malloc.so PROGRAM
 //!
@@ -11,7 +12,7 @@
 //! | `report` | what is written at the program's end, where it is asked for |
 //! | `tls` | thread-local variables without the loader |
 //!
-//! The heap itself is [`larder::heap::global`], which may be called at any time: before `main`, while it is being made, at a
+//! The heap itself is [`larder::Larder`], which may be called at any time: before `main`, while it is being made, at a
 //! thread's end. Nothing here takes a lock or allocates, with one exception: where the program has replaced C++ operators, the
 //! loader is asked once for those of the C++ library. The library exports the names of the C library that programs call, and
 //! nothing else: a test reads the symbol table. A panic does not leave the library: `extern "C"` ends the process, since a broken

@@ -7,8 +7,7 @@
 use core::ffi::{CStr, c_char, c_void};
 use core::sync::atomic::AtomicPtr;
 
-use larder::heap::debug::{Call, Origin};
-use larder::heap::global as heap;
+use larder::internal::heap::{self, Call, Origin};
 
 use crate::aligned::allocate_aligned;
 use crate::c::{ALIGN, allocate};
@@ -77,13 +76,12 @@ unsafe extern "C-unwind" fn throw_bad_alloc() -> ! {
 /// As for [`make_room`].
 #[inline]
 unsafe extern "C-unwind" fn new(size: usize, align: usize, origin: Origin) -> *mut c_void {
-    if align <= ALIGN
-        && let Some(block) = heap::try_alloc(size)
-    {
-        return block.as_ptr().cast();
-    }
     // SAFETY: what it throws passes through this function, which has nothing to clean up.
-    unsafe { new_slowly(size, align, origin) }
+    let slowly = |size| unsafe { new_slowly(size, align, origin) };
+    if align > ALIGN {
+        return slowly(size);
+    }
+    heap::alloc_or(size, |size| slowly(size).cast()).cast()
 }
 
 /// # Safety

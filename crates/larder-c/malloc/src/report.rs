@@ -7,7 +7,8 @@ use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char, c_int};
 use core::fmt::{self, Write};
 
-use larder::heap::global;
+use larder::Larder;
+use larder::heap::Mode;
 
 /// The environment variable that names the file.
 const VARIABLE: &CStr = c"LARDER_MALLOC_STATS";
@@ -90,8 +91,8 @@ impl Write for Line {
 fn write_line(line: &mut Line) -> fmt::Result {
     // SAFETY: no arguments, no failure.
     let pid = unsafe { libc::getpid() };
-    let stats = global::stats();
-    let mode = stats.mode.map_or("none", global::Mode::name);
+    let stats = Larder::stats();
+    let mode = stats.mode.map_or("none", Mode::name);
     // SAFETY: all zeroes is a value, and the pointer is to a live one; a failure leaves the zeroes.
     let usage = unsafe {
         let mut usage: libc::rusage = core::mem::zeroed();

@@ -1,6 +1,6 @@
 //! What happens when the library is loaded.
 
-use larder::heap::global;
+use larder::internal::heap;
 
 use crate::replaced;
 
@@ -16,7 +16,7 @@ extern "C" fn begin() {
 /// Makes the heap before the program can register handlers for fork. The handlers that were registered first run last before a
 /// fork, so a handler of the program that allocates does not find the heap's locks taken.
 fn make_heap() {
-    let block = global::alloc(1, 1);
+    let block = heap::alloc(1, 1);
     // SAFETY: taken above, or null.
-    unsafe { global::free(block) };
+    unsafe { heap::free(block) };
 }

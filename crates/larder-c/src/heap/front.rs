@@ -8,7 +8,8 @@ use core::ops::Deref;
 use core::ptr::NonNull;
 use std::alloc::Layout;
 
-use larder::heap::{AllocError, Classes, GRAIN, Heap, class_of_layout};
+use larder::heap::{AllocError, Classes, Heap};
+use larder::internal::heap::{GRAIN, class_of_layout};
 use larder::os::page_size;
 
 use crate::call::empty;
@@ -49,7 +50,7 @@ macro_rules! front {
             #[inline(always)]
             unsafe fn free(&self, object: NonNull<u8>) {
                 // SAFETY: the caller's promise.
-                unsafe { self.free(object) }
+                unsafe { self.dealloc_by_address(object) }
             }
             #[inline(always)]
             unsafe fn dealloc(&self, object: NonNull<u8>, layout: Layout) {
@@ -62,7 +63,7 @@ macro_rules! front {
                 to: Layout,
             ) -> Result<NonNull<u8>, AllocError> {
                 // SAFETY: the caller's promise.
-                unsafe { self.resize(object, to) }
+                unsafe { self.realloc_by_address(object, to) }
             }
         }
     };
@@ -163,7 +164,7 @@ pub(super) unsafe fn dealloc(front: &impl Front, object: *mut c_void) -> Result<
         return Ok(());
     };
     // Checked classes report the mistake themselves.
-    if front.classes().class_at(object).is_none() && front.classes().debug_options().is_none() {
+    if front.classes().class_at(object).is_none() && !front.classes().is_checked() {
         usable(front.classes(), object)?;
     }
     // SAFETY: an object of these classes, as was just seen; the caller gives it up.
@@ -186,7 +187,7 @@ pub(super) unsafe fn dealloc_sized(
     };
     let (front, layout) = (own.enter(), layout(bytes, align)?);
     let class = class_of_layout(layout);
-    let checked = front.classes().debug_options().is_some();
+    let checked = front.classes().is_checked();
     if !checked && (class.is_none() || front.classes().class_at(object) != class) {
         check_size(front.classes(), object, layout, class)?;
         // SAFETY: an object of these classes; the caller gives it up.
@@ -243,7 +244,7 @@ pub(super) unsafe fn realloc(
         None => front.alloc(layout)?,
         Some(old) => {
             // Checked classes report the mistake themselves.
-            if front.classes().debug_options().is_none() {
+            if !front.classes().is_checked() {
                 usable(front.classes(), old)?;
             }
             // SAFETY: an object of these classes, as was just seen; the caller gives it up where it moves.

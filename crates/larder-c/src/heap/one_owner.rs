@@ -265,7 +265,10 @@ pub unsafe extern "C" fn larder_heap_alloc_many(
                     }
                     Ok(())
                 },
-                |got| got.iter().for_each(|object| heap.free(*object)),
+                |got| {
+                    got.iter()
+                        .for_each(|object| heap.dealloc_by_address(*object))
+                },
             )
         })
     }

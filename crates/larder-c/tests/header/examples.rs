@@ -332,23 +332,27 @@ fn a_package_is_staged_under_destdir_and_names_the_final_prefix() {
     );
 }
 
-/// The malloc is of another package, so it may be missing; what it is does not matter to the script.
+/// The mallocs are of other packages, so they may be missing; what they are does not matter to the script.
 #[test]
-fn the_malloc_is_installed_where_it_is_built() {
-    const NAME: &str = "liblarder_malloc.so";
+fn the_mallocs_are_installed_where_they_are_built() {
     if !starts_a_shell() {
         return;
     }
     let built = built();
     let stage = tempfile::tempdir().unwrap();
-    let installed = stage.path().join("opt/larder/lib").join(NAME);
-    let said = stage_from(built.path(), stage.path());
-    let how = "it is built with: cargo build --release -p larder-malloc";
-    assert!(said.contains(how) && !installed.exists(), "{said}");
-    std::fs::write(built.path().join(NAME), "a malloc").unwrap();
-    let said = stage_from(built.path(), stage.path());
-    assert!(!said.contains(NAME), "{said}");
-    assert_eq!(std::fs::read_to_string(&installed).unwrap(), "a malloc");
+    for (package, name) in [
+        ("larder-malloc", "liblarder_malloc.so"),
+        ("larder-malloc-debug", "liblarder_malloc_debug.so"),
+    ] {
+        let installed = stage.path().join("opt/larder/lib").join(name);
+        let said = stage_from(built.path(), stage.path());
+        let how = format!("it is built with: cargo build --release -p {package}\n");
+        assert!(said.contains(&how) && !installed.exists(), "{said}");
+        std::fs::write(built.path().join(name), "a malloc").unwrap();
+        let said = stage_from(built.path(), stage.path());
+        assert!(!said.contains(name), "{said}");
+        assert_eq!(std::fs::read_to_string(&installed).unwrap(), "a malloc");
+    }
 }
 
 #[test]

@@ -6,9 +6,7 @@ use super::eviction::Victims;
 use super::shadows::Shadows;
 use crate::key::Key;
 use crate::table::Table;
-use larder_policy::{
-    Adaptive, Frame, Policy, PolicyError, Shadow, Touch, Visitor, with_rule,
-};
+use larder_policy::{Adaptive, Frame, Policy, PolicyError, Shadow, Touch, Visitor, with_rule};
 
 /// A use of a block that was found in a frame, reported some time after.
 #[derive(Debug, Clone, Copy)]

@@ -1,4 +1,4 @@
-//! `install`: installs this program and the library that it preloads, so that each finds the other.
+//! `install`: installs this program and the libraries that it preloads, so that it finds them.
 
 use std::fs;
 use std::io::Write;
@@ -12,18 +12,19 @@ use super::failure::{Failure, Outcome};
 use super::global::Global;
 use super::output;
 use super::output::print_json;
-use crate::preload::{larder, splits};
+use crate::preload::larder::{MALLOC, MALLOC_DEBUG};
+use crate::preload::splits;
 
-/// Install this program and the library that it preloads.
+/// Install this program and the libraries that it preloads.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The program becomes DIR/bin/larder, and liblarder_malloc.so, which is built first if it is missing, lies in DIR/lib.
+The program becomes DIR/bin/larder; liblarder_malloc.so and liblarder_malloc_debug.so, which are built first if they are missing, lie in DIR/lib.
 
 Examples:
   cargo run --release -- install                          into ~/.local
   cargo run --release -- install --prefix /usr/local      for everybody, as root
 
-Exit codes: 4 the library is missing and cannot be built, 5 a file cannot be written.")]
+Exit codes: 4 a library is missing and cannot be built, 5 a file cannot be written.")]
 pub(super) struct Install {
     /// Where `bin` and `lib` are, or are made [default: ~/.local].
     #[arg(long, value_name = "DIR")]
@@ -38,14 +39,22 @@ pub(super) fn run(global: &Global, args: &Install, out: &mut dyn Write) -> Outco
             .ok_or_else(|| Failure::usage("there is no home directory; name a --prefix"))?,
     };
     let tell = &mut |line: &str| output::hint(global, line);
-    let library = larder::find_or_build(None, tell).map_err(Failure::refused)?;
+    let library = MALLOC.find_or_build(None, tell).map_err(Failure::refused)?;
+    let debug_library = MALLOC_DEBUG
+        .find_or_build(None, tell)
+        .map_err(Failure::refused)?;
     let program = std::env::current_exe()
         .map_err(|e| Failure::io(format!("this program's file cannot be found: {e}")))?;
     let prefix = std::path::absolute(&prefix)
         .map_err(|e| Failure::io(format!("{}: {e}", prefix.display())))?;
     let placed = [
         ("program", program, prefix.join("bin/larder")),
-        ("library", library, prefix.join("lib").join(larder::NAME)),
+        ("library", library, prefix.join("lib").join(MALLOC.name)),
+        (
+            "debug_library",
+            debug_library,
+            prefix.join("lib").join(MALLOC_DEBUG.name),
+        ),
     ];
     // A place from which the loader would not take it is refused before anything is written.
     splits(&placed[1].2).map_err(|why| Failure::refused(format!("{}: {why}", prefix.display())))?;
@@ -60,7 +69,7 @@ pub(super) fn run(global: &Global, args: &Install, out: &mut dyn Write) -> Outco
         return print_json(out, &json!({ "schema": 1, "installed": files }));
     }
     for (name, _, to) in &placed {
-        writeln!(out, "{name:<8} {}", to.display())?;
+        writeln!(out, "{:<13} {}", name.replace('_', " "), to.display())?;
     }
     let folder = prefix.join("bin");
     let path = std::env::var_os("PATH").unwrap_or_default();

@@ -5,7 +5,8 @@ use super::global::Global;
 use super::output;
 use crate::contestants::heaps::PRELOADED;
 use crate::measure::Experiment;
-use crate::preload::{larder, snmalloc};
+use crate::preload::larder::MALLOC;
+use crate::preload::snmalloc;
 
 /// Contestants that are this project's malloc, preloaded.
 const LARDER: [&str; 2] = ["larder", "larder-preloaded"];
@@ -24,9 +25,9 @@ pub(super) fn build(global: &Global, args: &Measure, chosen: &[Box<dyn Experimen
     let tell = &mut |line: &str| output::hint(global, line);
     // A library that the user named is neither looked for nor built.
     let named = std::env::var_os("LARDER_MALLOC").is_some_and(|name| !name.is_empty());
-    if !named && larder::beside().is_none() && wants(&LARDER) {
+    if !named && MALLOC.beside().is_none() && wants(&LARDER) {
         // Where there is nothing to build it from, the plan says so.
-        if let Err(why) = larder::build(tell) {
+        if let Err(why) = MALLOC.build(tell) {
             tell(&why);
         }
     }

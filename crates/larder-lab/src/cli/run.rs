@@ -10,14 +10,14 @@ use std::process::{Command, ExitStatus};
 
 use clap::{Args, ValueEnum};
 use larder::heap::debug::Options;
-use larder::heap::global::reaper_interval;
+use larder::internal::heap::reaper_interval;
 use serde_json::json;
 
 use super::failure::{Failure, Outcome};
 use super::global::Global;
 use super::output;
 use super::output::print_json;
-use crate::preload::larder::find_or_build;
+use crate::preload::larder::{MALLOC, MALLOC_DEBUG};
 use said::Said;
 
 /// Run a program on larder's malloc, and say what it allocated.
@@ -56,7 +56,8 @@ pub(super) struct Run {
     /// Also print the size classes.
     #[arg(long)]
     stats: bool,
-    /// The library to preload [default: liblarder_malloc.so beside this program, where `cargo` builds it at need, or in ../lib from there].
+    /// The library to preload [default: liblarder_malloc.so, or with --debug liblarder_malloc_debug.so, beside this program, where
+    /// `cargo` builds it at need, or in ../lib from there].
     #[arg(long, env = "LARDER_MALLOC", value_name = "FILE")]
     library: Option<PathBuf>,
     /// Write the report here instead of to standard error.
@@ -92,7 +93,13 @@ impl Mode {
 
 pub(super) fn run(global: &Global, args: &Run, out: &mut dyn Write) -> Outcome {
     let hint = &mut |line: &str| output::hint(global, line);
-    let library = find_or_build(args.library.as_deref(), hint).map_err(Failure::refused)?;
+    let library = match args.debug {
+        None => MALLOC,
+        Some(_) => MALLOC_DEBUG,
+    };
+    let library = library
+        .find_or_build(args.library.as_deref(), hint)
+        .map_err(Failure::refused)?;
     let [program, words @ ..] = args.program.as_slice() else {
         return Err(Failure::usage("name the program to run"));
     };

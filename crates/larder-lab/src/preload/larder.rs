@@ -1,7 +1,8 @@
-//! `liblarder_malloc.so`: where it lies, and how it is built where it is missing.
+//! This project's libraries that are preloaded: where they lie, and how each is built where it is missing.
 //!
 //! `cargo run` and `cargo build` build the program alone. So a program in cargo's target folder lets cargo build the
-//! library beside it. An installed program has its library in `../lib`, where `larder install` puts it.
+//! library beside it, each by a command of its own: cargo merges the features of what one command builds. An installed program
+//! has its libraries in `../lib`, where `larder install` puts them.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -10,44 +11,114 @@ use std::process::Command;
 
 use super::{cargo_home, compile, splits};
 
-/// Its name.
-pub const NAME: &str = "liblarder_malloc.so";
+/// A malloc of this project that is preloaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Malloc {
+    /// Its file's name.
+    pub name: &'static str,
+    package: &'static str,
+}
 
-/// The library: the one that was named, or the one beside this program.
-///
-/// # Errors
-/// One line that says where it was looked for and how to build it, or why the loader would pass over it: the loader tells that
-/// at best in a line among the program's own.
-pub fn find(named: Option<&Path>) -> Result<PathBuf, String> {
-    let found = match named {
-        Some(path) => path.to_owned(),
-        None => beside().ok_or_else(|| {
-            format!("{NAME} is neither beside this program nor in ../lib from there; build it with `cargo build --release -p larder-malloc`, or name it with --library or LARDER_MALLOC")
-        })?,
-    };
-    // The loader takes a name without a slash for one of its own, and a path from where the program is then.
-    let whole = found.canonicalize().map_err(|e| {
-        format!(
-            "{} cannot be preloaded: {e}; build it with `cargo build --release -p larder-malloc`",
-            found.display()
-        )
-    })?;
-    match loadable(&whole) {
-        Ok(()) => Ok(whole),
-        Err(why) => Err(format!("{} cannot be preloaded: {why}", whole.display())),
+/// The malloc.
+pub const MALLOC: Malloc = Malloc {
+    name: "liblarder_malloc.so",
+    package: "larder-malloc",
+};
+
+/// The malloc that checks what programs do with their blocks.
+pub const MALLOC_DEBUG: Malloc = Malloc {
+    name: "liblarder_malloc_debug.so",
+    package: "larder-malloc-debug",
+};
+
+impl Malloc {
+    /// The library: the one that was named, or the one beside this program.
+    ///
+    /// # Errors
+    /// One line that says where it was looked for and how to build it, or why the loader would pass over it: the loader tells
+    /// that at best in a line among the program's own.
+    pub fn find(self, named: Option<&Path>) -> Result<PathBuf, String> {
+        let (name, build) = (self.name, self.build_command());
+        let found = match named {
+            Some(path) => path.to_owned(),
+            None => self.beside().ok_or_else(|| {
+                format!("{name} is neither beside this program nor in ../lib from there; build it with `{build}`, or name it with --library or LARDER_MALLOC")
+            })?,
+        };
+        // The loader takes a name without a slash for one of its own, and a path from where the program is then.
+        let whole = found.canonicalize().map_err(|e| {
+            format!(
+                "{} cannot be preloaded: {e}; build it with `{build}`",
+                found.display()
+            )
+        })?;
+        match loadable(&whole, &build) {
+            Ok(()) => Ok(whole),
+            Err(why) => Err(format!("{} cannot be preloaded: {why}", whole.display())),
+        }
+    }
+
+    /// The library beside this program, or where an installation puts it.
+    #[must_use]
+    pub fn beside(self) -> Option<PathBuf> {
+        let program = std::env::current_exe().ok()?;
+        let folder = program.parent()?;
+        ["", "../lib", "../lib/larder"]
+            .map(|place| folder.join(place).join(self.name))
+            .into_iter()
+            .find(|path| path.is_file())
+    }
+
+    /// The library as [`find`](Self::find) finds it, built before if it is missing and this program lies where cargo put it.
+    /// `tell` gets the line that says so.
+    ///
+    /// # Errors
+    /// As [`find`](Self::find), and the line of a build that failed.
+    pub fn find_or_build(
+        self,
+        named: Option<&Path>,
+        tell: &mut dyn FnMut(&str),
+    ) -> Result<PathBuf, String> {
+        if named.is_none() && self.beside().is_none() {
+            self.build(tell)?;
+        }
+        self.find(named)
+    }
+
+    /// Builds the library beside this program, if that lies where cargo put it. `tell` gets the line that says so.
+    ///
+    /// # Errors
+    /// The line of a build that failed.
+    pub fn build(self, tell: &mut dyn FnMut(&str)) -> Result<(), String> {
+        let program = std::env::current_exe().ok();
+        let Some(recipe) = program
+            .as_deref()
+            .and_then(|program| Recipe::of(self, program))
+        else {
+            return Ok(());
+        };
+        let name = self.name;
+        tell(&format!(
+            "builds {name}, once: {}",
+            recipe.words().join(" ")
+        ));
+        recipe.build()
+    }
+
+    fn build_command(self) -> String {
+        format!("cargo build --release -p {}", self.package)
     }
 }
 
 /// What the loader does not say itself.
-fn loadable(path: &Path) -> Result<(), String> {
+fn loadable(path: &Path, build: &str) -> Result<(), String> {
     splits(path)?;
-    let build = "build it with `cargo build --release -p larder-malloc`";
     let mut begin = [0; 18];
     File::open(path)
         .and_then(|mut file| file.read_exact(&mut begin))
         .map_err(|e| match e.kind() {
-            ErrorKind::UnexpectedEof => format!("it is no library; {build}"),
-            _ => format!("{e}; {build}"),
+            ErrorKind::UnexpectedEof => format!("it is no library; build it with `{build}`"),
+            _ => format!("{e}; build it with `{build}`"),
         })?;
     // The type, in the byte order of the file: 3 is a shared object.
     let shared = match begin[5] {
@@ -57,55 +128,14 @@ fn loadable(path: &Path) -> Result<(), String> {
     if begin.starts_with(b"\x7fELF") && shared {
         Ok(())
     } else {
-        Err(format!("it is no library; {build}"))
+        Err(format!("it is no library; build it with `{build}`"))
     }
-}
-
-/// The library beside this program, or where an installation puts it.
-#[must_use]
-pub fn beside() -> Option<PathBuf> {
-    let program = std::env::current_exe().ok()?;
-    let folder = program.parent()?;
-    [
-        folder.join(NAME),
-        folder.join("../lib").join(NAME),
-        folder.join("../lib/larder").join(NAME),
-    ]
-    .into_iter()
-    .find(|path| path.is_file())
-}
-
-/// The library as [`find`] finds it, built before if it is missing and this program lies where cargo put it. `tell` gets
-/// the line that says so.
-///
-/// # Errors
-/// As [`find`], and the line of a build that failed.
-pub fn find_or_build(named: Option<&Path>, tell: &mut dyn FnMut(&str)) -> Result<PathBuf, String> {
-    if named.is_none() && beside().is_none() {
-        build(tell)?;
-    }
-    find(named)
-}
-
-/// Builds the library beside this program, if that lies where cargo put it. `tell` gets the line that says so.
-///
-/// # Errors
-/// The line of a build that failed.
-pub fn build(tell: &mut dyn FnMut(&str)) -> Result<(), String> {
-    let program = std::env::current_exe().ok();
-    let Some(recipe) = program.as_deref().and_then(Recipe::of) else {
-        return Ok(());
-    };
-    tell(&format!(
-        "builds {NAME}, once: {}",
-        recipe.words().join(" ")
-    ));
-    recipe.build()
 }
 
 /// How cargo builds the library into the folder of this program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Recipe {
+    library: Malloc,
     target: PathBuf,
     triple: Option<&'static str>,
     profile: String,
@@ -113,7 +143,7 @@ struct Recipe {
 
 impl Recipe {
     /// The recipe for a program that lies where cargo put it, `target/PROFILE` or `target/TRIPLE/PROFILE`.
-    fn of(program: &Path) -> Option<Self> {
+    fn of(library: Malloc, program: &Path) -> Option<Self> {
         let folder = program.parent()?;
         // Cargo's lock of the folder, which an installation does not have.
         if !folder.join(".cargo-lock").exists() {
@@ -127,6 +157,7 @@ impl Recipe {
         let triple = env!("LARDER_TARGET");
         let cross = above.file_name().is_some_and(|name| name == triple);
         Some(Self {
+            library,
             target: if cross { above.parent()? } else { above }.to_owned(),
             triple: cross.then_some(triple),
             profile: profile.to_owned(),
@@ -144,7 +175,7 @@ impl Recipe {
         if let Some(triple) = self.triple {
             words.extend(["--target".to_owned(), triple.to_owned()]);
         }
-        words.extend(["-p".to_owned(), "larder-malloc".to_owned()]);
+        words.extend(["-p".to_owned(), self.library.package.to_owned()]);
         words
     }
 
@@ -154,7 +185,8 @@ impl Recipe {
         let words = self.words();
         let failed = |why: String| {
             format!(
-                "{NAME} is missing and could not be built: {why}; run `{}` in larder's source",
+                "{} is missing and could not be built: {why}; run `{}` in larder's source",
+                self.library.name,
                 words.join(" ")
             )
         };
@@ -195,7 +227,7 @@ mod tests {
         let put = |name: &str, bytes: &[u8]| {
             let path = folder.path().join(name);
             std::fs::write(&path, bytes).unwrap();
-            find(Some(&path))
+            MALLOC.find(Some(&path))
         };
         assert!(put("good.so", &good).is_ok());
         for name in ["a b.so", "a:b.so", "a\tb.so"] {
@@ -212,7 +244,7 @@ mod tests {
             let why = put("bad.so", bytes).unwrap_err();
             assert!(why.contains("it is no library"), "{why}");
         }
-        let why = find(Some(folder.path())).unwrap_err();
+        let why = MALLOC.find(Some(folder.path())).unwrap_err();
         assert!(why.contains("cannot be preloaded"), "{why}");
     }
 
@@ -226,7 +258,7 @@ mod tests {
             if lock {
                 std::fs::write(at.join(".cargo-lock"), "").unwrap();
             }
-            Recipe::of(&at.join("larder"))
+            Recipe::of(MALLOC, &at.join("larder"))
         };
         assert_eq!(recipe("bin", false), None);
         let words = |place: &str| recipe(place, true).unwrap().words().join(" ");

@@ -5,13 +5,23 @@ use std::process::Command;
 
 use crate::home::{Home, finish, install};
 
-/// The library, built as the message of `larder run` says.
+/// The malloc, built as the message of `larder run` says.
 fn library() -> PathBuf {
+    built("larder-malloc")
+}
+
+/// The malloc that checks.
+fn debug_library() -> PathBuf {
+    built("larder-malloc-debug")
+}
+
+fn built(package: &str) -> PathBuf {
+    let name = format!("lib{}.so", package.replace('-', "_"));
     let output = Command::new(env!("CARGO"))
         .args([
             "build",
             "-p",
-            "larder-malloc",
+            package,
             "--message-format=json-render-diagnostics",
         ])
         .current_dir(env!("CARGO_MANIFEST_DIR"))
@@ -23,7 +33,7 @@ fn library() -> PathBuf {
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    let at = text.find("liblarder_malloc.so\"").unwrap() + "liblarder_malloc.so".len();
+    let at = text.find(&format!("/{name}\"")).unwrap() + 1 + name.len();
     let from = text[..at].rfind('"').unwrap() + 1;
     PathBuf::from(&text[from..at])
 }
@@ -132,7 +142,7 @@ fn compiled(home: &Home, name: &str, text: &str) -> Option<String> {
 
 #[test]
 fn a_misuse_is_told_and_ends_the_program() {
-    let (home, library) = (Home::new(), library());
+    let (home, library) = (Home::new(), debug_library());
     let text =
         "#include <stdlib.h>\nint main(void) { char *p = malloc(10); free(p); free(p); return 0; }";
     let Some(twice) = compiled(&home, "twice", text) else {
@@ -141,7 +151,7 @@ fn a_misuse_is_told_and_ends_the_program() {
     let (code, _, err) = run(&home, &library, &["--debug", "on", "--", &twice]);
     assert_eq!(code, 134, "{err}");
     assert!(err.starts_with("larder: double free: free(0x"), "{err}");
-    assert!(err.contains("\n    main+0x"), "{err}");
+    assert!(err.contains("\n    main "), "{err}");
     let (code, _, err) = run(&home, &library, &["--debug", "on,keep-going", "--", &twice]);
     assert_eq!(code, 0, "{err}");
     assert!(err.contains("larder: double free: free(0x"), "{err}");
@@ -153,7 +163,7 @@ fn a_misuse_is_told_and_ends_the_program() {
 
 #[test]
 fn leaks_are_told_and_become_the_exit_code() {
-    let (home, library) = (Home::new(), library());
+    let (home, library) = (Home::new(), debug_library());
     let text = "#include <stdlib.h>\nint main(void) { malloc(4321); return 0; }";
     let Some(leaks) = compiled(&home, "leaks", text) else {
         return;
@@ -161,7 +171,7 @@ fn leaks_are_told_and_become_the_exit_code() {
     let (code, _, err) = run(&home, &library, &["--debug", "leaks=7", "--", &leaks]);
     assert_eq!(code, 7, "{err}");
     assert!(
-        err.contains("larder: leak: 4321 bytes in 1 block, by malloc:\n    main+0x"),
+        err.contains("larder: leak: 4321 bytes in 1 block, by malloc:\n    main "),
         "{err}"
     );
     // Also what the program allocated is told, although its exit code was changed.
@@ -170,7 +180,7 @@ fn leaks_are_told_and_become_the_exit_code() {
 
 #[test]
 fn debug_options_that_mean_nothing_are_refused() {
-    let (home, library) = (Home::new(), library());
+    let (home, library) = (Home::new(), debug_library());
     for (words, needle) in [
         (
             "onn",
@@ -335,6 +345,10 @@ fn an_installed_program_finds_its_library() {
     assert_eq!(
         at("library").canonicalize().unwrap(),
         here.join("lib/liblarder_malloc.so")
+    );
+    assert_eq!(
+        at("debug_library").canonicalize().unwrap(),
+        here.join("lib/liblarder_malloc_debug.so")
     );
     let no_cargo = Path::new("/no/such/cargo");
     let words = ["run", "--", "ls", "-d", "/"];

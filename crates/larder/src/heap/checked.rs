@@ -1,22 +1,45 @@
-//! Heaps whose every block is recorded and looked at: classes with a debug heap behind them.
+//! Classes of heaps as the environment wants them: plain, or with every block recorded and checked.
 //!
-//! Nothing of it is on the way of an allocation that a magazine serves: the heaps of such classes have no magazines, so every call
-//! misses and comes here.
+//! Nothing of the checks is on the way of an allocation that a magazine serves: the heaps of checked classes have no magazines,
+//! so every call misses and comes to the [`Checker`](super::call::Checker).
 
-use core::alloc::Layout;
-use core::fmt::Write;
-use core::ptr::NonNull;
+#[cfg(feature = "debug-heap")]
+use core::any::Any;
+use std::ffi::OsString;
+#[cfg(feature = "debug-heap")]
 use std::sync::Arc;
 
-use super::debug::{Call, Claim, DebugHeap, LiveBlock, Options, Origin, Outcome, Output};
-use super::{AllocError, Classes, Heap};
+#[cfg(feature = "debug-heap")]
+use super::debug::{DebugHeap, LiveBlock, Options, say};
+use super::{Classes, Heap};
 use crate::objects::Family;
 use crate::os::decided::Decided;
+#[cfg(feature = "debug-heap")]
 use crate::os::{Linux, OsError};
 
 /// The words for explicit heaps, as those of `LARDER_MALLOC_DEBUG`.
 const VARIABLE: &str = "LARDER_HEAP_DEBUG";
 
+/// Fewest pages of a private heap's slabs: as many as slabs can have, since they all go at once.
+const PRIVATE_SLAB_PAGES: usize = 64;
+
+impl Classes {
+    /// Classes over `family`. Their caches are made when the first object of a class is asked for.
+    ///
+    /// ```
+    /// use larder::{heap::{Classes, Heap}, objects::Family};
+    /// let classes = Classes::new(&Family::new()?);
+    /// let heaps = [Heap::new(&classes), Heap::new(&classes)];
+    /// assert!(heaps[0].classes().is_same(heaps[1].classes()));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn new(family: &Family) -> Self {
+        by_environment(family).unwrap_or_else(|| Self::plain(family, false))
+    }
+}
+
+#[cfg(feature = "debug-heap")]
 impl Classes {
     /// Classes whose heaps record every block, surround it and look at it again, as [`debug`](super::debug) says: a
     /// second free, a free of what is no block, another layout, writes around and after. Each misuse is reported on
@@ -47,21 +70,7 @@ impl Classes {
     pub fn checked(family: &Family, options: Options) -> Result<Self, OsError> {
         let under = Self::plain(family, true);
         let debug = DebugHeap::new(under, Arc::new(Linux), options)?;
-        Ok(Self::over(family, debug))
-    }
-
-    /// What `LARDER_HEAP_DEBUG` asks for, if it does.
-    pub(super) fn by_environment(family: &Family) -> Option<Self> {
-        let options = asked()?;
-        match Self::checked(family, options) {
-            Ok(classes) => Some(classes),
-            Err(_) => {
-                say(format_args!(
-                    "there is no memory for a debug heap; going on without it"
-                ));
-                None
-            }
-        }
+        Ok(Self::with(family, 1, false, Some(Box::new(debug))))
     }
 
     /// What is checked; `None` where nothing is.
@@ -74,7 +83,7 @@ impl Classes {
     /// ```
     #[must_use]
     pub fn debug_options(&self) -> Option<&Options> {
-        self.debug().map(DebugHeap::options)
+        self.debug_heap().map(DebugHeap::options)
     }
 
     /// Shows every live block of these classes' heaps where they are [checked](Self::checked), else none. Each is shown once,
@@ -91,7 +100,7 @@ impl Classes {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn for_each_live(&self, mut f: impl FnMut(LiveBlock)) {
-        if let Some(debug) = self.debug() {
+        if let Some(debug) = self.debug_heap() {
             debug.for_each_live(&mut f);
         }
     }
@@ -114,54 +123,38 @@ impl Classes {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn check(&self) -> usize {
-        self.debug().map_or(0, DebugHeap::check)
+        self.debug_heap().map_or(0, DebugHeap::check)
     }
 
-    /// A block of checked classes.
-    #[cold]
-    pub(super) fn alloc_checked(
-        debug: &DebugHeap,
-        layout: Layout,
-        zeroed: bool,
-    ) -> Result<NonNull<u8>, AllocError> {
-        debug.alloc(layout, zeroed, Origin::Malloc)
-    }
-
-    /// Takes a block of checked classes back; an address that is no block's is reported.
-    ///
-    /// # Safety
-    /// As for [`free`](Self::free); misuse that can be found is reported.
-    #[cold]
-    pub(super) unsafe fn free_checked(debug: &DebugHeap, at: NonNull<u8>, layout: Option<Layout>) {
-        let claim = claim(Call::Free, layout);
-        // SAFETY: the caller's promise.
-        if let Outcome::Unknown = unsafe { debug.free(at, claim) } {
-            debug.invalid(at, claim);
-        }
-    }
-
-    /// # Safety
-    /// As for [`realloc`](Self::realloc); misuse that can be found is reported.
-    #[cold]
-    pub(super) unsafe fn realloc_checked(
-        debug: &DebugHeap,
-        at: NonNull<u8>,
-        old: Option<Layout>,
-        new: Layout,
-    ) -> Result<NonNull<u8>, AllocError> {
-        let claim = claim(Call::Realloc, old);
-        // SAFETY: the caller's promise.
-        match unsafe { debug.realloc(at, new, claim) } {
-            Outcome::Done(result) => result,
-            Outcome::Unknown => {
-                debug.invalid(at, claim);
-                // The process goes on after a misuse: the owner of the old block is unknown.
-                Self::alloc_checked(debug, new, false)
-            }
-        }
+    fn debug_heap(&self) -> Option<&DebugHeap> {
+        let checker: &dyn Any = self.checker()?;
+        checker.downcast_ref()
     }
 }
 
+impl Heap {
+    /// A heap with slabs of its own: dropping it ends all its objects, large ones included, without visiting them: in
+    /// constant time for a slab and for a large object, whose list lies in metadata. A large object has two pages at least.
+    ///
+    /// ```
+    /// use std::alloc::Layout;
+    /// use larder::{heap::Heap, objects::Family};
+    /// let family = Family::new()?;
+    /// let heap = Heap::private(&family);
+    /// for _ in 0..1000 {
+    ///     heap.alloc(Layout::new::<[u64; 5]>())?;
+    /// }
+    /// drop(heap);                                     // and all of them are gone
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn private(family: &Family) -> Self {
+        let plain = || Classes::with(family, PRIVATE_SLAB_PAGES, true, None);
+        Self::new(&by_environment(family).unwrap_or_else(plain))
+    }
+}
+
+#[cfg(feature = "debug-heap")]
 impl Heap {
     /// As [`private`](Self::private), with every block recorded and looked at: see [`Classes::checked`].
     ///
@@ -179,81 +172,14 @@ impl Heap {
     pub fn private_checked(family: &Family, options: Options) -> Result<Self, OsError> {
         Ok(Self::new(&Classes::checked(family, options)?))
     }
-
-    /// A block of checked classes, counted as so many bytes as were asked for.
-    #[cold]
-    pub(super) fn alloc_checked(
-        &self,
-        debug: &DebugHeap,
-        layout: Layout,
-        zeroed: bool,
-    ) -> Result<NonNull<u8>, AllocError> {
-        self.account().room(layout.size())?;
-        let object = Classes::alloc_checked(debug, layout, zeroed)?;
-        self.account().take(layout.size());
-        self.warn();
-        Ok(object)
-    }
-
-    /// # Safety
-    /// As for [`Classes::free_checked`].
-    #[cold]
-    pub(super) unsafe fn free_checked(
-        &self,
-        debug: &DebugHeap,
-        at: NonNull<u8>,
-        layout: Option<Layout>,
-    ) {
-        self.account().give(debug.live_size(at).unwrap_or(0));
-        // SAFETY: the caller's promise.
-        unsafe { Classes::free_checked(debug, at, layout) };
-    }
-
-    /// # Safety
-    /// As for [`realloc`](Self::realloc); misuse that can be found is reported.
-    #[cold]
-    pub(super) unsafe fn realloc_checked(
-        &self,
-        debug: &DebugHeap,
-        at: NonNull<u8>,
-        old: Option<Layout>,
-        new: Layout,
-    ) -> Result<NonNull<u8>, AllocError> {
-        let had = debug.live_size(at).unwrap_or(0);
-        let old_size = old.map_or(had, |old| old.size());
-        if new.size() > old_size {
-            self.account().room(new.size() - old_size)?;
-        }
-        // SAFETY: the caller's promise.
-        let to = unsafe { Classes::realloc_checked(debug, at, old, new) }?;
-        self.account().give(had);
-        self.account().take(new.size());
-        self.warn();
-        Ok(to)
-    }
 }
 
-fn claim(otherwise: Call, layout: Option<Layout>) -> Claim {
-    Claim {
-        call: if layout.is_some() {
-            Call::Dealloc
-        } else {
-            otherwise
-        },
-        size: layout.map(|layout| layout.size()),
-        align: layout.map(|layout| layout.align()),
-    }
-}
-
-/// What the environment asks for, looked at once. Not in a program that runs with more rights than its caller.
-fn asked() -> Option<Options> {
+/// The classes that `LARDER_HEAP_DEBUG` asks for, if it does.
+#[cfg(feature = "debug-heap")]
+fn by_environment(family: &Family) -> Option<Classes> {
     static ASKED: Decided<Option<Options>> = Decided::new();
-    ASKED.get_or_decide(|| {
-        // SAFETY: it only reads a number.
-        if cfg!(not(miri)) && unsafe { libc::getauxval(libc::AT_SECURE) } != 0 {
-            return None;
-        }
-        let text = std::env::var_os(VARIABLE)?;
+    let options = ASKED.get_or_decide(|| {
+        let text = words()?;
         let Some(text) = text.to_str() else {
             say(format_args!("{VARIABLE} is no text; it is ignored"));
             return None;
@@ -261,9 +187,33 @@ fn asked() -> Option<Options> {
         Options::read(text, &mut |bad| {
             say(format_args!("{VARIABLE}: {bad}; it is ignored"));
         })
-    })
+    })?;
+    let classes = Classes::checked(family, options);
+    if classes.is_err() {
+        say(format_args!(
+            "there is no memory for a debug heap; going on without it"
+        ));
+    }
+    classes.ok()
 }
 
-fn say(text: core::fmt::Arguments<'_>) {
-    let _ = writeln!(Output::new(), "larder: {text}");
+/// None: nothing is checked here, which is said where `LARDER_HEAP_DEBUG` asks for it.
+#[cfg(not(feature = "debug-heap"))]
+fn by_environment(_: &Family) -> Option<Classes> {
+    static SAID: Decided<()> = Decided::new();
+    SAID.get_or_decide(|| {
+        if let Some(words) = words() {
+            super::call::say_unchecked(VARIABLE, words.as_encoded_bytes());
+        }
+    });
+    None
+}
+
+/// What the environment asks for. Not in a program that runs with more rights than its caller.
+fn words() -> Option<OsString> {
+    // SAFETY: it only reads a number.
+    if cfg!(not(miri)) && unsafe { libc::getauxval(libc::AT_SECURE) } != 0 {
+        return None;
+    }
+    std::env::var_os(VARIABLE)
 }

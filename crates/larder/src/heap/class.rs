@@ -57,7 +57,7 @@ const fn table() -> [u8; MAX_TABLED / GRAIN + 1] {
 /// A compare, an add, a shift and a load; nothing when the size is known at compile time.
 ///
 /// ```
-/// use larder::heap::{SIZES, class_of};
+/// use larder::internal::heap::{SIZES, class_of};
 /// assert_eq!(class_of(100).map(|c| SIZES[c]), Some(112));
 /// assert_eq!(class_of(0).map(|c| SIZES[c]), Some(16));
 /// assert_eq!(class_of(40_000).map(|c| SIZES[c]), Some(40 << 10));
@@ -121,7 +121,7 @@ pub(crate) fn computed_class(size: usize) -> Option<usize> {
 ///
 /// ```
 /// use std::alloc::Layout;
-/// use larder::heap::{SIZES, class_of_layout};
+/// use larder::internal::heap::{SIZES, class_of_layout};
 /// let layout = Layout::from_size_align(200, 128)?;
 /// assert_eq!(class_of_layout(layout).map(|c| SIZES[c]), Some(256));
 /// # Ok::<(), std::alloc::LayoutError>(())

@@ -7,11 +7,12 @@ use core::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
 use core::time::Duration;
 use std::sync::Arc;
 
+use super::call::{Checker, Origin};
 use super::class::{CLASSES, GRAIN, SIZES, class_of_layout, small_class_of_layout};
-use super::debug::DebugHeap;
 use super::error::AllocError;
 use super::growth::Growth;
 use crate::objects::{Family, KEPT, LargeList, ObjectError, RawCache};
+use crate::os::rseq::Mode;
 use crate::os::{turns, wait_turn};
 
 /// Caches with a smaller number are found in a table; those of the others by looking at each class.
@@ -31,6 +32,9 @@ const _: () = assert!(
     CLASSES <= KEPT || cfg!(loom),
     "the first classes have numbers"
 );
+
+/// Whether each class is one of which a heap does not need what its magazines hold.
+pub(super) type Quiet = [bool; CLASSES];
 
 /// Size classes over a family of caches. Heaps that are made of the same classes may free each other's objects. Cloning
 /// makes a second owner of the same classes.
@@ -72,48 +76,23 @@ struct Shared {
     /// Large objects that end with the classes; none where they stay.
     large: Option<LargeList>,
     /// Where all objects come from instead, if they are checked.
-    debug: Option<Box<DebugHeap>>,
+    checker: Option<Box<dyn Checker>>,
     /// When free objects are collected.
     growth: Growth,
 }
 
 impl Classes {
-    /// Classes over `family`. Their caches are made when the first object of a class is asked for.
-    ///
-    /// ```
-    /// use larder::{heap::{Classes, Heap}, objects::Family};
-    /// let classes = Classes::new(&Family::new()?);
-    /// let heaps = [Heap::new(&classes), Heap::new(&classes)];
-    /// assert!(heaps[0].classes().is_same(heaps[1].classes()));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[must_use]
-    pub fn new(family: &Family) -> Self {
-        Self::by_environment(family).unwrap_or_else(|| Self::plain(family, false))
-    }
-
-    /// Classes that take all their objects with them. Slabs have at least so many pages: large ones go faster when all
-    /// objects go at once.
-    pub(super) fn private(family: &Family, slab_pages: usize) -> Self {
-        Self::by_environment(family)
-            .unwrap_or_else(|| Self::with(family, slab_pages, Some(LargeList::default()), None))
-    }
-
     /// Classes whatever the environment says, which may take their large objects with them.
     pub(super) fn plain(family: &Family, ends_large: bool) -> Self {
-        Self::with(family, 1, ends_large.then(LargeList::default), None)
+        Self::with(family, 1, ends_large, None)
     }
 
-    /// Classes of which each object is checked.
-    pub(super) fn over(family: &Family, debug: DebugHeap) -> Self {
-        Self::with(family, 1, None, Some(Box::new(debug)))
-    }
-
-    fn with(
+    /// As [`plain`](Self::plain), with slabs of at least so many pages, or with all objects from a checker.
+    pub(super) fn with(
         family: &Family,
         slab_pages: usize,
-        large: Option<LargeList>,
-        debug: Option<Box<DebugHeap>>,
+        ends_large: bool,
+        checker: Option<Box<dyn Checker>>,
     ) -> Self {
         Self {
             shared: Arc::new(Shared {
@@ -122,8 +101,8 @@ impl Classes {
                 classes: [const { AtomicU8::new(NO_CLASS) }; NUMBERS],
                 numbered: CLASSES <= KEPT && family.claim_numbers(),
                 slab_pages,
-                large,
-                debug,
+                large: ends_large.then(LargeList::default),
+                checker,
                 growth: Growth::default(),
             }),
         }
@@ -144,10 +123,16 @@ impl Classes {
         &self.shared.growth
     }
 
-    /// The debug heap behind these classes.
+    /// What all blocks come from, if they are checked.
     #[inline]
-    pub(super) fn debug(&self) -> Option<&DebugHeap> {
-        self.shared.debug.as_deref()
+    pub(super) fn checker(&self) -> Option<&dyn Checker> {
+        self.shared.checker.as_deref()
+    }
+
+    /// Whether every block is recorded and checked.
+    #[must_use]
+    pub fn is_checked(&self) -> bool {
+        self.shared.checker.is_some()
     }
 
     /// The family.
@@ -262,10 +247,10 @@ impl Classes {
     /// let classes = Classes::new(&Family::new()?);
     /// let object = classes.alloc(Layout::new::<[u64; 5]>())?;
     /// // SAFETY: taken above, put once; the layout is not needed.
-    /// unsafe { classes.free(object) };
+    /// unsafe { classes.dealloc_by_address(object) };
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub unsafe fn free(&self, object: NonNull<u8>) {
+    pub unsafe fn dealloc_by_address(&self, object: NonNull<u8>) {
         match self.class_at(object).and_then(|class| self.cache(class)) {
             // SAFETY: the caller's promise.
             Some(cache) => unsafe { cache.put(object) },
@@ -294,23 +279,14 @@ impl Classes {
         (usize::from(class) < CLASSES).then_some(usize::from(class))
     }
 
-    /// Says that an object stays larger than its owner will know, since no memory was found to make it smaller: for fronts that
-    /// resize by themselves, as [`Heap::realloc`](super::Heap::realloc) does. From now on objects of this family that come to
-    /// a class that they are not of are looked up by their address, and taken.
-    ///
-    /// ```
-    /// use larder::{heap::Classes, objects::Family};
-    /// let classes = Classes::new(&Family::new()?);
-    /// assert!(!classes.has_outgrown());
-    /// classes.outgrow();
-    /// assert!(classes.has_outgrown());
-    /// # Ok::<(), larder::pages::PoolError>(())
-    /// ```
-    pub fn outgrow(&self) {
+    /// Says that an object stays larger than its owner will know, since no memory was found to make it smaller. From now on
+    /// objects of this family that come to a class that they are not of are looked up by their address, and taken.
+    pub(super) fn outgrow(&self) {
         self.shared.family.outgrow();
     }
 
-    /// Whether there may be such an object in the family: see [`outgrow`](Self::outgrow).
+    /// Whether there may be objects in the family that are larger than their owners know, since no memory was found to make them
+    /// smaller.
     #[must_use]
     pub fn has_outgrown(&self) -> bool {
         self.shared.family.has_outgrown()
@@ -325,15 +301,15 @@ impl Classes {
     /// let object = classes.alloc(Layout::new::<[u8; 100]>())?;
     /// assert_eq!(classes.usable_size(object), Some(112));
     /// // SAFETY: taken above, put once.
-    /// unsafe { classes.free(object) };
+    /// unsafe { classes.dealloc_by_address(object) };
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
     pub fn usable_size(&self, at: NonNull<u8>) -> Option<usize> {
         match self.class_at(at) {
             Some(class) => Some(SIZES[class]),
-            None => match self.debug() {
-                Some(debug) => debug.live_size(at),
+            None => match self.checker() {
+                Some(checker) => checker.live_size(at),
                 None => self.shared.family.large_bytes(at).ok(),
             },
         }
@@ -410,17 +386,17 @@ impl Classes {
     #[cold]
     #[inline(never)]
     fn alloc_slow(&self, layout: Layout) -> Result<NonNull<u8>, AllocError> {
-        match (self.debug(), class_of_layout(layout)) {
+        match (self.checker(), class_of_layout(layout)) {
             (None, Some(class)) => Ok(self.cache_or_make(class)?.get()?),
             (None, None) => self.alloc_large(layout),
-            (Some(debug), _) => Self::alloc_checked(debug, layout, false),
+            (Some(checker), _) => checker.alloc(layout, false, Origin::Malloc),
         }
     }
 
     #[cold]
     pub(super) fn alloc_large(&self, layout: Layout) -> Result<NonNull<u8>, AllocError> {
-        if let Some(debug) = self.debug() {
-            return Self::alloc_checked(debug, layout, false);
+        if let Some(checker) = self.checker() {
+            return checker.alloc(layout, false, Origin::Malloc);
         }
         let (family, bytes) = (&self.shared.family, layout.size().max(1));
         Ok(match &self.shared.large {
@@ -431,8 +407,8 @@ impl Classes {
 
     #[cold]
     pub(super) fn alloc_large_zeroed(&self, layout: Layout) -> Result<NonNull<u8>, AllocError> {
-        if let Some(debug) = self.debug() {
-            return Self::alloc_checked(debug, layout, true);
+        if let Some(checker) = self.checker() {
+            return checker.alloc(layout, true, Origin::Malloc);
         }
         let (family, bytes) = (&self.shared.family, layout.size().max(1));
         Ok(match &self.shared.large {
@@ -458,21 +434,117 @@ impl Classes {
     /// As for [`dealloc`](Self::dealloc).
     #[cold]
     unsafe fn dealloc_large(&self, object: NonNull<u8>, layout: Option<Layout>) {
-        if let Some(debug) = self.debug() {
+        if let Some(checker) = self.checker() {
             // SAFETY: the caller's promise.
-            return unsafe { Self::free_checked(debug, object, layout) };
+            return unsafe { checker.dealloc(object, layout) };
         }
         // SAFETY: the caller's promise. What is no large object is reported to the family, and nothing else happens.
         if let Err(misuse) = unsafe { self.shared.family.put_large(object) } {
             self.shared.family.tell(&misuse);
         }
     }
+
+    /// Collects what lies free of quiet classes, if memory has grown enough or the caller has much of it, which it gives by
+    /// `own`.
+    pub(super) fn collect_if_due(&self, quiet: &Quiet, stocked: usize, own: impl FnOnce()) {
+        let (growth, held) = (&self.shared.growth, self.family().pool().held_bytes());
+        if growth.begin_if_due(held, stocked) {
+            own();
+            let caches = (0..CLASSES)
+                .filter(|&class| quiet[class])
+                .filter_map(|class| self.cache(class));
+            growth.collected(held, caches.map(|cache| cache.collect()).sum());
+        }
+    }
+
+    /// What the CPUs' magazines of all classes have served. [Heaps](super::Heap) have magazines of their own, and large objects
+    /// none: neither counts here. Takes time in proportion to the classes and the CPUs.
+    ///
+    /// ```
+    /// use larder::{heap::Classes, objects::Family};
+    /// let classes = Classes::new(&Family::new()?);
+    /// let served = classes.served();
+    /// assert_eq!((served.hits, served.misses), (0, 0));
+    /// # Ok::<(), larder::pages::PoolError>(())
+    /// ```
+    #[must_use]
+    pub fn served(&self) -> Served {
+        let caches = (0..CLASSES).filter_map(|class| self.cache(class));
+        caches.fold(
+            Served {
+                mode: self.family().mode(),
+                hits: 0,
+                misses: 0,
+            },
+            |sum, cache| {
+                let (hits, misses) = cache.hits_and_misses();
+                Served {
+                    hits: sum.hits.saturating_add(hits),
+                    misses: sum.misses.saturating_add(misses),
+                    ..sum
+                }
+            },
+        )
+    }
+}
+
+/// What the CPUs' magazines of size classes have served: a measurement of them can tell whether the objects came by the
+/// path that it means to measure. Read without stopping any thread, so the numbers are of slightly different moments.
+///
+/// ```
+/// use std::alloc::Layout;
+/// use larder::{heap::Classes, objects::Family};
+/// let classes = Classes::new(&Family::new()?);
+/// classes.alloc(Layout::new::<u64>())?;
+/// let served = classes.served();
+/// assert_eq!(served.misses, 1, "nothing was ready");
+/// println!("{} objects came from magazines that are {}", served.hits, served.mode);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Served {
+    /// How the CPUs' magazines are reached: by restartable sequences, or under locks.
+    pub mode: Mode,
+    /// Objects that came from a CPU's magazines.
+    pub hits: u64,
+    /// Objects that were asked for when a CPU's magazines were empty.
+    pub misses: u64,
+}
+
+impl Served {
+    /// Share of the objects that came from a CPU's magazines by a restartable sequence, 0 to 1; `None` where the CPUs'
+    /// magazines were asked for none.
+    ///
+    /// ```
+    /// use std::alloc::Layout;
+    /// use larder::{heap::Classes, objects::Family};
+    /// let classes = Classes::new(&Family::new()?);
+    /// assert_eq!(classes.served().rseq_share(), None);
+    /// let layout = Layout::new::<[u64; 5]>();
+    /// for _ in 0..100 {
+    ///     let object = classes.alloc(layout)?;
+    ///     // SAFETY: taken above with this layout, put once.
+    ///     unsafe { classes.dealloc(object, layout) };
+    /// }
+    /// println!("{:?} of them by restartable sequences", classes.served().rseq_share());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn rseq_share(&self) -> Option<f64> {
+        let gets = self.hits.saturating_add(self.misses);
+        let by_rseq = match self.mode {
+            Mode::PerCpu(_) => self.hits,
+            Mode::Locked(_) => 0,
+        };
+        (gets > 0).then(|| by_rseq as f64 / gets as f64)
+    }
 }
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        if let Some(debug) = &self.debug {
-            debug.finish();
+        if let Some(checker) = &self.checker {
+            checker.finish();
         }
         // What serves as an object of a class and is a run of pages would stay when its cache goes.
         let bring_home = self.family.has_outgrown();

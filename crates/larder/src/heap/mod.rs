@@ -18,34 +18,30 @@
 //! | one owner that carries its heap with it (an interpreter, a request, a shard) | [`Heap::new`] |
 //! | one owner whose objects all end together | [`Heap::private`] |
 //! | any thread | [`Classes`] |
-//! | a search for a mistake | [`Classes::checked`], or `LARDER_HEAP_DEBUG=on` |
-//! | a whole program | [`Larder`](global::Larder), or the malloc that can be preloaded |
+//! | a search for a mistake | `Classes::checked`, or `LARDER_HEAP_DEBUG=on`, with the feature `debug-heap` |
+//! | a whole program | [`Larder`], or the malloc that can be preloaded |
 //!
-//! Sizes up to [`MAX_SMALL`] are rounded up to a [size class](SIZES); larger ones are runs of pages. All metadata lies out
-//! of line.
+//! Sizes up to 1 MiB are rounded up to a size class; larger ones are runs of pages. All metadata lies out of line.
 
 mod account;
 #[cfg(feature = "allocator-api2")]
 mod allocator;
-mod at_hand;
+pub(crate) mod call;
 mod checked;
-mod class;
+pub(crate) mod class;
 mod classes;
+#[cfg(feature = "debug-heap")]
 pub mod debug;
 mod error;
-pub mod global;
+pub(crate) mod global;
 mod growth;
-#[allow(clippy::module_inception)]
-mod heap;
-mod limit;
-mod many;
+mod one_owner;
 mod resize;
-mod served;
-mod upkeep;
 
 pub use account::HeapStats;
-pub use class::{CLASSES, GRAIN, MAX_SMALL, SIZES, class_of, class_of_layout};
-pub use classes::Classes;
+pub(crate) use call::{Call, Checker, Claim, Origin, Outcome};
+pub(crate) use class::{CLASSES, GRAIN, SIZES, class_of, class_of_layout};
+pub use classes::{Classes, Served};
 pub use error::AllocError;
-pub use heap::Heap;
-pub use served::Served;
+pub use global::{ClassStats, GlobalStats, Larder, Mode};
+pub use one_owner::Heap;

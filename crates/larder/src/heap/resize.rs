@@ -45,7 +45,7 @@ impl Source for Heap {
             // SAFETY: the caller's promise.
             Some(class) => unsafe { self.put(object, class) },
             // SAFETY: as above.
-            None => unsafe { self.free(object) },
+            None => unsafe { self.dealloc_by_address(object) },
         }
     }
     unsafe fn resize_large(&self, object: NonNull<u8>, bytes: usize) -> bool {
@@ -69,7 +69,7 @@ impl Source for Classes {
             // SAFETY: the caller's promise.
             Some(cache) => unsafe { cache.put(object) },
             // SAFETY: as above.
-            None => unsafe { self.free(object) },
+            None => unsafe { self.dealloc_by_address(object) },
         }
     }
     unsafe fn resize_large(&self, object: NonNull<u8>, bytes: usize) -> bool {
@@ -140,9 +140,9 @@ impl Heap {
         old: Layout,
         new: Layout,
     ) -> Result<NonNull<u8>, AllocError> {
-        if let Some(debug) = self.classes().debug() {
+        if let Some(checker) = self.classes().checker() {
             // SAFETY: the caller's promise.
-            return unsafe { self.realloc_checked(debug, object, Some(old), new) };
+            return unsafe { self.realloc_checked(checker, object, Some(old), new) };
         }
         // SAFETY: as above.
         unsafe { resize(self, object, had(old), new) }
@@ -158,27 +158,27 @@ impl Heap {
     /// // SAFETY: taken above; used by its new address, and put once.
     /// unsafe {
     ///     object.write(7);
-    ///     let object = heap.resize(object, Layout::new::<[u8; 50_000]>())?;
+    ///     let object = heap.realloc_by_address(object, Layout::new::<[u8; 50_000]>())?;
     ///     assert_eq!(object.read(), 7);
-    ///     heap.free(object);
+    ///     heap.dealloc_by_address(object);
     /// }
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Safety
-    /// As for [`free`](Self::free), unless there is an error. An address that is none of these classes' objects is
+    /// As for [`dealloc_by_address`](Self::dealloc_by_address), unless there is an error. An address that is none of these classes' objects is
     /// reported to the family, and is an error.
     ///
     /// # Errors
     /// See [`AllocError`].
-    pub unsafe fn resize(
+    pub unsafe fn realloc_by_address(
         &self,
         object: NonNull<u8>,
         new: Layout,
     ) -> Result<NonNull<u8>, AllocError> {
-        if let Some(debug) = self.classes().debug() {
+        if let Some(checker) = self.classes().checker() {
             // SAFETY: the caller's promise.
-            return unsafe { self.realloc_checked(debug, object, None, new) };
+            return unsafe { self.realloc_checked(checker, object, None, new) };
         }
         let had = found(self.classes(), object, new)?;
         // SAFETY: as above.
@@ -211,15 +211,15 @@ impl Classes {
         old: Layout,
         new: Layout,
     ) -> Result<NonNull<u8>, AllocError> {
-        if let Some(debug) = self.debug() {
+        if let Some(checker) = self.checker() {
             // SAFETY: the caller's promise.
-            return unsafe { Self::realloc_checked(debug, object, Some(old), new) };
+            return unsafe { checker.resize(object, Some(old), new) };
         }
         // SAFETY: as above.
         unsafe { resize(self, object, had(old), new) }
     }
 
-    /// As [`Heap::resize`], by this CPU's stock.
+    /// As [`Heap::realloc_by_address`], by this CPU's stock.
     ///
     /// ```
     /// use std::alloc::Layout;
@@ -229,27 +229,27 @@ impl Classes {
     /// // SAFETY: taken above; used by its new address, and put once.
     /// unsafe {
     ///     object.write(7);
-    ///     let object = classes.resize(object, Layout::new::<[u8; 50_000]>())?;
+    ///     let object = classes.realloc_by_address(object, Layout::new::<[u8; 50_000]>())?;
     ///     assert_eq!(object.read(), 7);
-    ///     classes.free(object);
+    ///     classes.dealloc_by_address(object);
     /// }
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Safety
-    /// As for [`free`](Self::free), unless there is an error. An address that is none of these classes' objects is
+    /// As for [`dealloc_by_address`](Self::dealloc_by_address), unless there is an error. An address that is none of these classes' objects is
     /// reported to the family, and is an error.
     ///
     /// # Errors
     /// See [`AllocError`].
-    pub unsafe fn resize(
+    pub unsafe fn realloc_by_address(
         &self,
         object: NonNull<u8>,
         new: Layout,
     ) -> Result<NonNull<u8>, AllocError> {
-        if let Some(debug) = self.debug() {
+        if let Some(checker) = self.checker() {
             // SAFETY: the caller's promise.
-            return unsafe { Self::realloc_checked(debug, object, None, new) };
+            return unsafe { checker.resize(object, None, new) };
         }
         let had = found(self, object, new)?;
         // SAFETY: as above.

@@ -139,12 +139,12 @@ fn blocks_of_all_kinds_go_round() {
             let at = if i % 2 == 0 {
                 a.realloc(at, old, new).unwrap()
             } else {
-                classes.resize(at, new).unwrap()
+                classes.realloc_by_address(at, new).unwrap()
             };
             assert!(is_all(at, old.size().min(new.size()), byte));
             match i % 3 {
                 0 => b.dealloc(at, new),
-                1 => a.free(at),
+                1 => a.dealloc_by_address(at),
                 _ => classes.dealloc(at, new),
             }
         }

@@ -17,7 +17,7 @@ use crate::magazine::StockConfig;
 use crate::os::rseq::{Mode, mode};
 use crate::os::zero::Zeroing;
 use crate::os::{
-    Decommit, HugeAdvice, HugePageSize, Linux, Span, System, cpu_caches, page_size, physical_memory,
+    Decommit, HugeAdvice, HugePageSize, Linux, Span, System, page_size, physical_memory,
 };
 
 /// Pages of a magazine at first by default.
@@ -377,7 +377,7 @@ impl PagePoolBuilder {
         self.cluster = self.cluster.or(pages.cluster_pages);
         self.zeroing = self.zeroing.or(pages.zeroing);
         if pages.prezero && self.helper.is_none() {
-            let half_l2 = cpu_caches().l2.unwrap_or(512 << 10) / 2 / page_size();
+            let half_l2 = crate::os::cpu_caches().l2.unwrap_or(512 << 10) / 2 / page_size();
             self.helper = Some(HelperConfig {
                 prezero_pages: half_l2,
                 ..HelperConfig::default()

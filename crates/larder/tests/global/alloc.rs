@@ -6,7 +6,9 @@ use std::sync::mpsc;
 
 use crate::common::fork::fork;
 use crate::common::{role, run};
-use larder::heap::global::{self, Mode};
+use larder::Larder;
+use larder::heap::Mode;
+use larder::internal::heap as global;
 
 #[test]
 fn the_program_runs_on_it() {
@@ -21,7 +23,7 @@ fn the_program_runs_on_it() {
         let i = key.wrapping_mul(0xF1DE_83E1_9937_733D);
         assert!(bytes.iter().all(|&b| b == i as u8) && bytes.len() == (i % 300) as usize);
     }
-    let stats = global::stats();
+    let stats = Larder::stats();
     assert_eq!(stats.mode, Some(Mode::PerThread));
     assert!(stats.out_bytes > 50_000 * 150, "{}", stats.out_bytes);
     let at = map.values().find(|v| !v.is_empty()).unwrap().as_ptr();
@@ -137,7 +139,7 @@ fn a_block_that_shrank_is_what_its_size_says() {
             }
         }
         // Everything goes back to its slab, which recognises its own blocks.
-        global::trim();
+        Larder::trim();
         let aligned = global::alloc(64, 64);
         assert!((aligned as usize).is_multiple_of(64));
         // SAFETY: taken above.
@@ -147,7 +149,7 @@ fn a_block_that_shrank_is_what_its_size_says() {
     let mut roomy = String::with_capacity(112);
     roomy.push_str(&text);
     assert_eq!(&*roomy.into_boxed_str(), text);
-    global::trim();
+    Larder::trim();
 }
 
 /// A block with more alignment than a page is a run of pages, though it has a class's size.
@@ -168,7 +170,7 @@ fn a_small_block_aligned_as_large_ones_are_may_be_freed_by_its_new_size() {
             }
         }
         // A block in the wrong magazine is found on the way back.
-        global::trim();
+        Larder::trim();
     }
 }
 
@@ -207,8 +209,8 @@ fn a_thousand_threads_come_and_go_with_objects_alive() {
     );
     // What threads had in their magazines serves others: at most two magazines for each of the fifty at a time, and
     // what else this program keeps of this size.
-    let class = larder::heap::class_of(160).unwrap();
-    let held = global::stats().classes[class].held_bytes;
+    let class = global::class_of(160).unwrap();
+    let held = Larder::stats().classes[class].held_bytes;
     let alive = total.load(Ordering::Relaxed) * 160;
     assert!(
         (alive..2 * alive).contains(&held),

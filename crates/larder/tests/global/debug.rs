@@ -1,12 +1,15 @@
 //! The debug mode of the heap of a Rust program, seen from inside: live blocks, checks and leaks on request.
 
+#![cfg(feature = "debug-heap")]
+
 use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::process::Output;
 
 use crate::common::{command, ended, role};
+use larder::Larder;
 use larder::heap::debug::Origin;
-use larder::heap::global;
+use larder::internal::heap as global;
 
 /// Runs one test of this program again, in debug mode.
 fn again(test: &str, role: &str, options: &str) -> Output {
@@ -19,7 +22,7 @@ fn is(wanted: &str) -> bool {
 
 fn live() -> BTreeMap<usize, usize> {
     let mut blocks = BTreeMap::new();
-    global::for_each_live(|block| {
+    Larder::for_each_live(|block| {
         assert!(
             blocks.insert(block.address, block.size).is_none(),
             "shown twice"
@@ -34,10 +37,10 @@ fn live_blocks_are_shown_as_they_are() {
         let ended = again("live_blocks_are_shown_as_they_are", "live", "on");
         assert!(ended.status.success(), "{ended:?}");
         assert_eq!(live(), BTreeMap::new(), "none without debug mode");
-        assert_eq!(global::debug_options(), None);
+        assert_eq!(Larder::debug_options(), None);
         return;
     }
-    assert_eq!(global::debug_options().unwrap().redzone, 32);
+    assert_eq!(Larder::debug_options().unwrap().redzone, 32);
     let before = live();
     let vectors: Vec<Vec<u8>> = (1..200).map(|n| vec![1; n * 7]).collect();
     let after = live();
@@ -51,7 +54,7 @@ fn live_blocks_are_shown_as_they_are() {
     // Numbers go up, and the alignment is what was asked for.
     let aligned = global::alloc_as(100, 512, Origin::NewArray);
     let mut found = None;
-    global::for_each_live(|block| {
+    Larder::for_each_live(|block| {
         if block.address == aligned as usize {
             found = Some(block);
         }
@@ -61,10 +64,10 @@ fn live_blocks_are_shown_as_they_are() {
         (found.size, found.align, found.origin),
         (100, 512, Origin::NewArray)
     );
-    assert_eq!(global::check(), 0);
+    assert_eq!(Larder::check(), 0);
     // SAFETY: as it was allocated.
     unsafe {
-        global::free_aligned_as(aligned, 512, larder::heap::debug::Call::DeleteArray);
+        global::free_aligned_as(aligned, 512, global::Call::DeleteArray);
     }
 }
 
@@ -89,8 +92,8 @@ fn a_check_on_request_finds_each_damage_once() {
         global::free(b);
         black_box(b).add(9).write(1);
     }
-    assert_eq!(global::check(), 2);
-    assert_eq!(global::check(), 0);
+    assert_eq!(Larder::check(), 2);
+    assert_eq!(Larder::check(), 0);
     // SAFETY: allocated above.
     unsafe { global::free(a) };
 }
@@ -116,7 +119,7 @@ fn a_wrong_layout_is_told() {
     let at = global::alloc(64, 8);
     // SAFETY: not at all, as above.
     unsafe {
-        match global::debug_options().unwrap().seed {
+        match Larder::debug_options().unwrap().seed {
             4 => global::free_sized(at, 65, 8),
             _ => global::free_sized(at, 64, 16),
         }
@@ -154,10 +157,10 @@ fn leaks_are_found_while_the_program_runs() {
         return;
     }
     let kept = black_box(vec![7_u8; 12345]);
-    let before = global::leaks().unwrap();
+    let before = Larder::leaks().unwrap();
     lose(54321);
     scrub();
-    let after = global::leaks().unwrap();
+    let after = Larder::leaks().unwrap();
     assert!(after.bytes >= before.bytes + 54321, "{before:?} {after:?}");
     assert!(after.live > after.blocks);
     drop(kept);

@@ -4,7 +4,7 @@
 use std::hint::black_box;
 
 use crate::common::{command, role, under};
-use larder::heap::global;
+use larder::Larder;
 
 /// What the child process is for, which runs under the limit.
 const STARVED: &str = "starved";
@@ -47,11 +47,11 @@ extern "C" fn before_main() {
 }
 
 fn starved() {
-    assert_eq!(global::mode(), None, "there are addresses for a heap");
+    assert_eq!(Larder::stats().mode, None, "there are addresses for a heap");
     for _ in 0..BLOCKS {
         black_box(Box::new([1_u8; 100]));
     }
-    let stats = global::stats();
+    let stats = Larder::stats();
     assert_eq!(stats.mode, None, "there are addresses for a heap");
     let used = stats.bootstrap_bytes;
     assert!(
@@ -68,6 +68,6 @@ fn starved() {
     for _ in 0..2 * BLOCKS {
         black_box(Box::new([2_u8; 100]));
     }
-    assert!(global::mode().is_some(), "now there are addresses");
+    assert!(Larder::stats().mode.is_some(), "now there are addresses");
     assert!(black_box(vec![3_u8; 1 << 20]).iter().all(|&b| b == 3));
 }

@@ -1,5 +1,7 @@
 //! Explicit heaps whose blocks are checked: each misuse has its own small program and the exact message that it must print.
 
+#![cfg(feature = "debug-heap")]
+
 use std::alloc::Layout;
 use std::collections::BTreeMap;
 use std::process::Output;
@@ -66,7 +68,7 @@ const CASES: [Case; 13] = [
             // SAFETY: see above.
             unsafe {
                 w.classes.dealloc(at, layout(100_000, 8));
-                w.a.free(at);
+                w.a.dealloc_by_address(at);
             }
         },
     ),
@@ -77,8 +79,8 @@ const CASES: [Case; 13] = [
             let at = told(w.classes.alloc_zeroed(layout(0, 1)).unwrap());
             // SAFETY: see above.
             unsafe {
-                w.b.free(at);
-                w.classes.free(at);
+                w.b.dealloc_by_address(at);
+                w.classes.dealloc_by_address(at);
             }
         },
     ),
@@ -97,7 +99,7 @@ const CASES: [Case; 13] = [
         |w| {
             let word = std::hint::black_box(7_u64);
             // SAFETY: see above.
-            unsafe { w.a.free(told(NonNull::from(&word).cast())) };
+            unsafe { w.a.dealloc_by_address(told(NonNull::from(&word).cast())) };
         },
     ),
     (
@@ -157,7 +159,7 @@ const CASES: [Case; 13] = [
             // SAFETY: see above.
             unsafe {
                 at.sub(2).write(1);
-                w.a.free(at);
+                w.a.dealloc_by_address(at);
             }
         },
     ),
@@ -346,14 +348,14 @@ fn a_checked_block_that_stays_is_as_aligned_as_was_asked_for_last() {
         assert_eq!(a.realloc(at, layout(5000, 256), layout(100, 8)), Ok(at));
         let more = 2 << at.as_ptr().addr().trailing_zeros();
         assert!(a.realloc(at, layout(100, 8), layout(50, more)).is_err());
-        assert_eq!(a.resize(at, layout(50, 64)), Ok(at));
+        assert_eq!(a.realloc_by_address(at, layout(50, 64)), Ok(at));
         let mut aligns = Vec::new();
         classes.for_each_live(|block| aligns.push((block.size, block.align)));
         aligns.sort_unstable();
         assert_eq!(aligns, [(50, 64), (100_000, 16)]);
         at.write_bytes(1, 50);
         classes.dealloc(at, layout(50, 64));
-        assert_eq!(classes.resize(large, layout(40, 16)), Ok(large));
+        assert_eq!(classes.realloc_by_address(large, layout(40, 16)), Ok(large));
         a.dealloc(large, layout(40, 16));
     }
 }

@@ -5,7 +5,8 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 
-use larder::heap::{AllocError, Classes, Heap, MAX_SMALL};
+use larder::heap::{AllocError, Classes, Heap};
+use larder::internal::heap::MAX_SMALL;
 use larder::objects::Family;
 use larder::os::testing::{Call, Hook, Hooked};
 use larder::os::{Linux, OsError, page_size};
@@ -67,7 +68,7 @@ fn a_limit_is_an_error_that_names_it_and_passes() {
         assert_eq!(more, Ok(large), "up to the limit");
         let error = heap.realloc(large, layout(3 << 20), layout(4 << 20));
         assert!(matches!(error, Err(AllocError::Limit { .. })), "{error:?}");
-        heap.free(large);
+        heap.dealloc_by_address(large);
     }
     assert_eq!(
         (heap.stats().large_bytes, heap.stats().charged_bytes),
@@ -337,9 +338,9 @@ fn a_private_heap_takes_its_large_objects_with_it() {
             unsafe {
                 match i % 4 {
                     0 => heap.dealloc(object, layout),
-                    1 => heap.classes().free(object),
+                    1 => heap.classes().dealloc_by_address(object),
                     2 if layout != layouts[3] => family.put_large(object).unwrap(),
-                    _ => heap.free(object),
+                    _ => heap.dealloc_by_address(object),
                 }
             }
         }
@@ -366,7 +367,7 @@ fn a_private_heap_takes_its_large_objects_with_it() {
         );
     }
     // SAFETY: taken above, put once.
-    unsafe { shared.free(outlives) };
+    unsafe { shared.dealloc_by_address(outlives) };
     assert_eq!(family.large_held_bytes(), 0);
     let live = family.metadata_bytes();
     for _ in 0..3 {
@@ -552,4 +553,21 @@ fn many_come_and_go_together() {
     assert!(heap.alloc_many(layout(48), &mut more).is_err());
     heap.set_limit(usize::MAX);
     heap.alloc_many(layout(48), &mut out).unwrap();
+    // Aligned to more than all classes are, and runs of pages.
+    for (size, align) in [(64, 64), (100, 4096), (2 << 20, 8)] {
+        let layout = Layout::from_size_align(size, align).unwrap();
+        let before = heap.stats().charged_bytes - heap.stats().stocked_bytes;
+        for _ in 0..3 {
+            let mut out = [NonNull::dangling(); 20];
+            heap.alloc_many(layout, &mut out).unwrap();
+            let mut sorted = out.map(|o| o.as_ptr() as usize);
+            sorted.sort_unstable();
+            assert!(sorted.windows(2).all(|w| w[0] + size <= w[1]), "{layout:?}");
+            assert!(sorted.iter().all(|at| at % align == 0), "{layout:?}");
+            // SAFETY: taken above, put once.
+            unsafe { heap.dealloc_many(&out, layout) };
+        }
+        let after = heap.stats().charged_bytes - heap.stats().stocked_bytes;
+        assert_eq!(after, before, "{layout:?}");
+    }
 }

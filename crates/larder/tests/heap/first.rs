@@ -3,7 +3,8 @@
 use std::sync::Barrier;
 
 use crate::common::{role, run};
-use larder::heap::global;
+use larder::Larder;
+use larder::internal::heap as global;
 
 #[test]
 fn threads_that_come_first_together_are_all_served() {
@@ -33,5 +34,5 @@ fn threads_that_come_first_together_are_all_served() {
             });
         }
     });
-    assert_eq!(global::stats().bootstrap_bytes, 0);
+    assert_eq!(Larder::stats().bootstrap_bytes, 0);
 }

@@ -4,7 +4,8 @@ use std::alloc::Layout;
 use std::collections::HashMap;
 use std::ptr::NonNull;
 
-use larder::heap::{Classes, Heap, SIZES};
+use larder::heap::{Classes, Heap};
+use larder::internal::heap::SIZES;
 use larder::objects::Family;
 use proptest::prelude::*;
 
@@ -104,7 +105,7 @@ proptest! {
                         if known {
                             heaps[heap].dealloc(object.at, object.layout);
                         } else {
-                            heaps[heap].free(object.at);
+                            heaps[heap].dealloc_by_address(object.at);
                         }
                     }
                 }

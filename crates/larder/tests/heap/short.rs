@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 
 use crate::common::*;
-use larder::heap::global;
+use larder::Larder;
+use larder::internal::heap as global;
 
 const OLD: usize = 880;
 const LARGE: usize = 100_000;
@@ -121,7 +122,7 @@ fn a_block_can_be_made_smaller_without_memory() {
                 write(*at, i, *size);
             }
         }
-        global::trim();
+        Larder::trim();
     }
     let all: HashSet<_> = small.iter().chain(&large).map(|(at, _)| *at).collect();
     assert_eq!(
@@ -144,9 +145,9 @@ fn a_block_can_be_made_smaller_without_memory() {
         unsafe { global::free_sized(at, 512, 512) };
     }
     // Everything goes back, each block to its own slab.
-    global::trim();
-    assert_eq!(global::stats().large_bytes, 0);
-    let out: usize = global::stats()
+    Larder::trim();
+    assert_eq!(Larder::stats().large_bytes, 0);
+    let out: usize = Larder::stats()
         .classes
         .iter()
         .map(|class| class.held_bytes)

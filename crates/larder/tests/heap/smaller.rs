@@ -3,7 +3,8 @@
 use std::alloc::Layout;
 use std::ptr::NonNull;
 
-use larder::heap::{AllocError, Classes, Heap, class_of_layout};
+use larder::heap::{AllocError, Classes, Heap};
+use larder::internal::heap::class_of_layout;
 use larder::objects::Family;
 use larder::pages::PagePool;
 
@@ -150,8 +151,8 @@ fn an_object_that_stayed_is_as_aligned_as_is_asked_for() {
             let to = match i % 4 {
                 0 => heap.realloc(stayed, small, aligned),
                 1 => classes.realloc(stayed, small, aligned),
-                2 => heap.resize(stayed, aligned),
-                _ => classes.resize(stayed, aligned),
+                2 => heap.realloc_by_address(stayed, aligned),
+                _ => classes.realloc_by_address(stayed, aligned),
             };
             let Ok(to) = to else {
                 refused += 1;
@@ -180,19 +181,21 @@ fn what_is_no_object_cannot_be_resized() {
     // SAFETY: it is refused, which is what is looked at.
     unsafe {
         assert!(matches!(
-            heap.resize(at, layout(100)),
+            heap.realloc_by_address(at, layout(100)),
             Err(AllocError::Foreign { size: 100, .. })
         ));
-        assert!(classes.resize(at, layout(100)).is_err());
+        assert!(classes.realloc_by_address(at, layout(100)).is_err());
         // The same object, by its address alone: larger, smaller, and where it is.
         let object = heap.alloc(layout(100)).unwrap();
         object.write_bytes(3, 100);
-        let large = classes.resize(object, layout(2_000_000)).unwrap();
+        let large = classes
+            .realloc_by_address(object, layout(2_000_000))
+            .unwrap();
         assert_eq!(large.add(99).read(), 3);
-        assert_eq!(heap.resize(large, layout(1_900_000)), Ok(large));
-        let small = heap.resize(large, layout(100)).unwrap();
+        assert_eq!(heap.realloc_by_address(large, layout(1_900_000)), Ok(large));
+        let small = heap.realloc_by_address(large, layout(100)).unwrap();
         assert_eq!(small.add(99).read(), 3);
-        heap.free(small);
+        heap.dealloc_by_address(small);
     }
     assert_eq!(family.large_held_bytes(), 0);
 }

@@ -17,7 +17,8 @@ use std::ptr::NonNull;
 
 use common::*;
 use disassembly::{atomics, disassembled, path_takes, read, section, straight_path};
-use larder::heap::{Classes, Heap, global};
+use larder::heap::{Classes, Heap};
+use larder::internal::heap as global;
 use larder::objects::{Family, RawCache};
 use larder::pages::{PageHandle, PagePool};
 
@@ -28,6 +29,8 @@ const HEAP_PAIR: f64 = 18.0;
 /// The pair alone: what an empty loop around the same pointer takes is not counted.
 const HEAP_PAIR_ALONE: f64 = 14.0;
 const HEAP_PAIR_ANY_SIZE: f64 = 33.0;
+/// The same for each of 32 objects that are taken and put by one call each.
+const HEAP_PAIR_OF_MANY: f64 = 8.0;
 const GLOBAL_PAIR: f64 = 60.0;
 /// Instructions of functions on the per-CPU path, with call and return: straight path.
 const PERCPU_GET: usize = 25;
@@ -258,6 +261,24 @@ fn a_warm_pair_of_a_heap_of_any_size() {
                 let object = heap.alloc(layout).unwrap();
                 // SAFETY: just taken, put once.
                 unsafe { heap.dealloc(black_box(object), layout) };
+            }
+        },
+    );
+}
+
+#[test]
+fn a_warm_pair_of_many_at_once() {
+    pair_takes(
+        "a_warm_pair_of_many_at_once",
+        "heap, warm alloc_many + dealloc_many of 32 objects of 64 bytes, for each",
+        HEAP_PAIR_OF_MANY,
+        |n| {
+            let (heap, layout) = (heap(), Layout::new::<[u64; 8]>());
+            let mut objects = [NonNull::dangling(); 32];
+            for _ in 0..n / 32 {
+                heap.alloc_many(layout, black_box(&mut objects)).unwrap();
+                // SAFETY: just taken, put once.
+                unsafe { heap.dealloc_many(black_box(&objects), layout) };
             }
         },
     );

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::common::objects::*;
 use crate::common::*;
-use larder::objects::{Family, ObjectError, Misuse, Owner, RawCache};
+use larder::objects::{Family, Misuse, ObjectError, Owner, RawCache};
 use larder::os::page_size;
 use larder::os::rseq::Mode;
 use larder::pages::{PagePool, PoolError};

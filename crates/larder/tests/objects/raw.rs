@@ -5,7 +5,7 @@ use std::ptr::NonNull;
 
 use crate::common::objects::*;
 use crate::common::*;
-use larder::objects::{ObjectError, MAX_OBJECT, Misuse, Owner, RawCache};
+use larder::objects::{MAX_OBJECT, Misuse, ObjectError, Owner, RawCache};
 use larder::os::rseq::Mode;
 use proptest::prelude::*;
 

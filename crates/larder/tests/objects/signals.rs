@@ -87,7 +87,7 @@ impl Source for Classes {
     fn put_many(&self, objects: &mut Vec<NonNull<u8>>) {
         for object in objects.drain(..) {
             // SAFETY: each was taken once.
-            unsafe { self.free(object) };
+            unsafe { self.dealloc_by_address(object) };
         }
     }
     fn park(&self) {

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use crate::common::cpus::{allowed_cpus, pin};
 use crate::common::objects::*;
 use crate::common::*;
-use larder::objects::{ObjectError, Family, Object, ObjectCache};
+use larder::objects::{Family, Object, ObjectCache, ObjectError};
 
 /// A value whose life is counted.
 #[derive(Debug)]

@@ -39,12 +39,23 @@ pub(crate) fn must(command: &mut Command) -> String {
     said
 }
 
-/// The shared object, built once for all tests of a file.
+/// The malloc, built once for all tests of a file.
 pub(crate) fn library() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
-    LIBRARY.get_or_init(|| {
+    built(&LIBRARY, "larder-malloc")
+}
+
+/// The malloc that checks.
+pub(crate) fn debug_library() -> &'static Path {
+    static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
+    built(&LIBRARY, "larder-malloc-debug")
+}
+
+/// A shared object of a package. Each is built by itself: the features of what one command builds are merged.
+fn built(library: &'static OnceLock<PathBuf>, package: &str) -> &'static Path {
+    library.get_or_init(|| {
         let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(["build", "--lib", "-p", "larder-malloc"]);
+        cargo.args(["build", "--lib", "-p", package]);
         cargo.arg("--message-format=json-render-diagnostics");
         if !cfg!(debug_assertions) {
             cargo.arg("--release");
@@ -147,13 +158,18 @@ impl Mode {
     /// The program's command in this mode, with a clean environment. A program that hangs is ended: `timeout` and `env`
     /// themselves run without the library.
     pub(crate) fn command(self, program: &Path) -> Command {
+        self.command_on(library(), program)
+    }
+
+    /// The same with another library.
+    pub(crate) fn command_on(self, library: &Path, program: &Path) -> Command {
         let mut command = Command::new("timeout");
         command.args(["-k", "5", "240", "env"]);
         for name in ["LARDER_MODE", "LARDER_MALLOC_MODE", "GLIBC_TUNABLES"] {
             command.args(["-u", name]);
         }
         if self != Self::System {
-            command.arg(format!("LD_PRELOAD={}", library().display()));
+            command.arg(format!("LD_PRELOAD={}", library.display()));
         }
         command.args(match self {
             Self::System | Self::PerThread | Self::Valgrind => [].as_slice(),

@@ -52,7 +52,7 @@ impl Case {
 
 /// A program in debug mode. The process that aborts leaves no core behind: writing it takes longest.
 fn debugged(mode: Mode, program: &Program, options: &str) -> Command {
-    let inner = mode.command(&program.path);
+    let inner = mode.command_on(crate::common::debug_library(), &program.path);
     let mut command = Command::new("sh");
     command
         .args(["-c", "ulimit -c 0; exec \"$@\"", "sh"])
@@ -82,8 +82,10 @@ fn normal(text: &str) -> String {
     let mut below_main = false;
     for line in text.lines() {
         if let Some(frame) = line.strip_prefix("    ") {
-            let name = plain(frame.split(['+', ' ']).next().unwrap());
-            if !below_main && !name.is_empty() && !name.starts_with('(') {
+            let name = plain(frame.split(' ').next().unwrap());
+            // Names in the C library depend on what the system has of its symbols.
+            let named = !name.is_empty() && !name.starts_with('(') && !frame.contains("/libc.so");
+            if !below_main && named {
                 lines += &format!("    {name}\n");
             }
             below_main |= name == "main";
@@ -376,20 +378,22 @@ fn the_fast_path_knows_nothing_of_it() {
     if cfg!(debug_assertions) || !has("objdump") {
         return;
     }
-    let code = crate::common::must(
-        Command::new("objdump")
-            .args(["-d", "--no-show-raw-insn", "-M", "intel"])
-            .arg(crate::common::library()),
-    );
-    for function in ["malloc", "free", "calloc", "_Znwm", "_ZdlPv", "_ZdlPvm"] {
-        let from = code.find(&format!("<{function}>:\n")).unwrap();
-        let body = &code[from..];
-        let body = &body[..body.find("\n\n").unwrap_or(body.len())];
-        assert!(
-            body.contains("fs:"),
-            "{function} asks for the thread's heap: {body}"
+    for library in [crate::common::library(), crate::common::debug_library()] {
+        let code = crate::common::must(
+            Command::new("objdump")
+                .args(["-d", "--no-show-raw-insn", "-M", "intel"])
+                .arg(library),
         );
-        assert!(!body.contains("debug"), "{function}: {body}");
+        for function in ["malloc", "free", "calloc", "_Znwm", "_ZdlPv", "_ZdlPvm"] {
+            let from = code.find(&format!("<{function}>:\n")).unwrap();
+            let body = &code[from..];
+            let body = &body[..body.find("\n\n").unwrap_or(body.len())];
+            assert!(
+                body.contains("fs:"),
+                "{function} asks for the thread's heap: {body}"
+            );
+            assert!(!body.contains("debug"), "{function}: {body}");
+        }
     }
 }
 
@@ -403,7 +407,7 @@ fn a_pair_costs_no_more_than_before() {
     let Some(program) = Program::compile("pairs.c") else {
         return;
     };
-    let instructions = |pairs: u32| {
+    let instructions = |library: &Path, pairs: u32| {
         let out = program.dir.path().join(format!("callgrind.{pairs}"));
         crate::common::must(
             Command::new("valgrind")
@@ -411,7 +415,7 @@ fn a_pair_costs_no_more_than_before() {
                 .arg(format!("--callgrind-out-file={}", out.display()))
                 .arg(&program.path)
                 .arg(pairs.to_string())
-                .env("LD_PRELOAD", crate::common::library()),
+                .env("LD_PRELOAD", library),
         );
         let text = std::fs::read_to_string(&out).unwrap();
         let line = text
@@ -420,9 +424,11 @@ fn a_pair_costs_no_more_than_before() {
             .unwrap();
         line.trim().parse::<i64>().unwrap()
     };
-    let pair = (instructions(101_000) - instructions(1_000)) / 100_000;
-    println!("{pair} instructions for a pair and the loop around it");
-    assert!((30..=PAIR).contains(&pair), "{pair}");
+    for library in [crate::common::library(), crate::common::debug_library()] {
+        let pair = (instructions(library, 101_000) - instructions(library, 1_000)) / 100_000;
+        println!("{pair} instructions for a pair and the loop around it");
+        assert!((30..=PAIR).contains(&pair), "{pair}");
+    }
 }
 
 /// The core utilities close standard error before the end, to see whether all was written.
@@ -430,7 +436,7 @@ fn a_pair_costs_no_more_than_before() {
 fn a_program_that_closes_standard_error_is_told_of() {
     let ended = Command::new("sort")
         .arg("/dev/null")
-        .env("LD_PRELOAD", crate::common::library())
+        .env("LD_PRELOAD", crate::common::debug_library())
         .env("LARDER_MALLOC_DEBUG", "leaks")
         .output()
         .unwrap();

@@ -6,7 +6,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::Command;
 
-use crate::common::{Mode, Program, has, library};
+use crate::common::{Mode, Program, debug_library, has, library};
 
 /// Runs a program in every mode. `share` is the percentage of the work that valgrind gets; 0 leaves it out.
 fn suite(name: &str, share: u32, prepare: impl Fn(&mut Command, bool)) {
@@ -182,28 +182,26 @@ fn nothing_else_leaves_the_library() {
     if !has("nm") {
         return;
     }
-    let names: String = crate::common::must(
-        Command::new("nm")
-            .args(["-D", "--defined-only", "--format=posix"])
-            .arg(library()),
-    )
-    .lines()
-    .filter_map(|line| line.split(' ').next())
-    .filter(|name| !name.starts_with("_Zn") && !name.starts_with("_Zd"))
-    .collect::<Vec<_>>()
-    .join(" ");
-    assert_eq!(
-        names,
-        "aligned_alloc calloc free free_aligned_sized free_sized malloc malloc_trim malloc_usable_size \
-         memalign posix_memalign pvalloc realloc reallocarray valloc"
-    );
-    let operators = crate::common::must(
-        Command::new("nm")
-            .args(["-D", "--defined-only", "--format=posix"])
-            .arg(library()),
-    );
-    assert_eq!(operators.matches("_Zn").count(), 8);
-    assert_eq!(operators.matches("_Zd").count(), 12);
+    for library in [library(), debug_library()] {
+        let all = crate::common::must(
+            Command::new("nm")
+                .args(["-D", "--defined-only", "--format=posix"])
+                .arg(library),
+        );
+        let names = all
+            .lines()
+            .filter_map(|line| line.split(' ').next())
+            .filter(|name| !name.starts_with("_Zn") && !name.starts_with("_Zd"))
+            .collect::<Vec<_>>()
+            .join(" ");
+        assert_eq!(
+            names,
+            "aligned_alloc calloc free free_aligned_sized free_sized malloc malloc_trim malloc_usable_size \
+             memalign posix_memalign pvalloc realloc reallocarray valloc"
+        );
+        assert_eq!(all.matches("_Zn").count(), 8);
+        assert_eq!(all.matches("_Zd").count(), 12);
+    }
 }
 
 /// The loader must not have to make room for thread-local variables at run time: that calls malloc.
@@ -212,13 +210,18 @@ fn it_is_bound_at_once_and_stays() {
     if !has("readelf") {
         return;
     }
-    let dynamic = crate::common::must(Command::new("readelf").args(["-dW"]).arg(library()));
-    assert!(dynamic.contains("NODELETE"), "{dynamic}");
-    assert!(
-        dynamic.contains("BIND_NOW") || dynamic.contains("NOW"),
-        "{dynamic}"
-    );
-    assert!(dynamic.contains("liblarder_malloc.so"), "{dynamic}");
+    for (library, name) in [
+        (library(), "liblarder_malloc.so"),
+        (debug_library(), "liblarder_malloc_debug.so"),
+    ] {
+        let dynamic = crate::common::must(Command::new("readelf").args(["-dW"]).arg(library));
+        assert!(dynamic.contains("NODELETE"), "{dynamic}");
+        assert!(
+            dynamic.contains("BIND_NOW") || dynamic.contains("NOW"),
+            "{dynamic}"
+        );
+        assert!(dynamic.contains(&format!("[{name}]")), "{dynamic}");
+    }
 }
 
 /// Nor may it be asked where such a variable is: after a `dlopen` its answer may call malloc. So all of them lie at fixed
@@ -228,17 +231,20 @@ fn thread_local_variables_need_no_call_of_the_loader() {
     if !cfg!(target_arch = "x86_64") || !has("readelf") {
         return;
     }
-    let read =
-        |what: &str| crate::common::must(Command::new("readelf").args([what, "-W"]).arg(library()));
-    let (symbols, dynamic, relocations) = (read("--dyn-syms"), read("-d"), read("-r"));
-    assert!(
-        symbols.contains("malloc"),
-        "this is no table of symbols: {symbols}"
-    );
-    assert!(!symbols.contains("__tls_get_addr"), "{symbols}");
-    assert!(dynamic.contains("STATIC_TLS"), "{dynamic}");
-    assert!(relocations.contains("R_X86_64_TPOFF64"), "{relocations}");
-    assert!(!relocations.contains("TLSDESC"), "{relocations}");
+    for library in [library(), debug_library()] {
+        let read = |what: &str| {
+            crate::common::must(Command::new("readelf").args([what, "-W"]).arg(library))
+        };
+        let (symbols, dynamic, relocations) = (read("--dyn-syms"), read("-d"), read("-r"));
+        assert!(
+            symbols.contains("malloc"),
+            "this is no table of symbols: {symbols}"
+        );
+        assert!(!symbols.contains("__tls_get_addr"), "{symbols}");
+        assert!(dynamic.contains("STATIC_TLS"), "{dynamic}");
+        assert!(relocations.contains("R_X86_64_TPOFF64"), "{relocations}");
+        assert!(!relocations.contains("TLSDESC"), "{relocations}");
+    }
 }
 
 /// One line at the end of each process that is asked for it, and none where not.
@@ -356,18 +362,20 @@ fn memory_goes_back_without_a_call() {
         let said = mode.run(&mut command, &program);
         assert!(said.contains("ok\n"), "{mode:?}: {said}");
     }
-    let count = |variables: &[(&str, &str)]| {
-        let mut command = Mode::PerThread.command(&program.path);
+    let count = |library: &Path, variables: &[(&str, &str)]| {
+        let mut command = Mode::PerThread.command_on(library, &program.path);
         crate::common::must(command.arg("count").envs(variables.iter().copied()))
     };
-    assert!(count(&[]).contains("threads 1\n"));
-    assert!(count(&[("LARDER_MALLOC_REAPER", "5")]).contains("threads 2\n"));
+    let reaper = [("LARDER_MALLOC_REAPER", "5")];
+    assert!(count(library(), &[]).contains("threads 1\n"));
+    assert!(count(library(), &reaper).contains("threads 2\n"));
+    assert!(count(debug_library(), &reaper).contains("threads 2\n"));
     // In debug mode what is freed is kept on purpose.
     let debug = [
         ("LARDER_MALLOC_REAPER", "5"),
         ("LARDER_MALLOC_DEBUG", "on,frames=0"),
     ];
-    assert!(count(&debug).contains("threads 1\n"));
+    assert!(count(debug_library(), &debug).contains("threads 1\n"));
 }
 
 /// The thread is no reason for a process to stay whose other threads have all ended.
@@ -402,6 +410,25 @@ fn an_interval_that_is_none_is_told_in_a_line() {
     ] {
         let ended = undebugged(&command, "nothing", &[("LARDER_MALLOC_REAPER", word)]);
         assert_eq!(ended, (said, 0), "{word:?}");
+    }
+}
+
+#[test]
+fn a_wish_for_checks_is_answered_by_the_library_that_has_them() {
+    let Some(program) = Program::compile("undebugged.c") else {
+        return;
+    };
+    let command = Mode::PerThread.command(&program.path);
+    let line = "larder: LARDER_MALLOC_DEBUG: nothing is checked here; preload liblarder_malloc_debug.so instead, or build with larder's feature debug-heap\n";
+    for (words, said) in [
+        ("on", line),
+        ("leaks, guard", line),
+        ("", ""),
+        (" , ", ""),
+        ("on,off", ""),
+    ] {
+        let ended = undebugged(&command, "nothing", &[("LARDER_MALLOC_DEBUG", words)]);
+        assert_eq!(ended, (said.to_owned(), 0), "{words:?}");
     }
 }
 

@@ -59,7 +59,7 @@ pub(crate) fn found() -> (Vec<Library>, Vec<Skipped>) {
     let mut skipped = Vec::new();
     let mut all = Vec::new();
     let named = std::env::var_os(VARIABLE).filter(|name| !name.is_empty());
-    match preload::larder::find(named.as_deref().map(Path::new)) {
+    match preload::larder::MALLOC.find(named.as_deref().map(Path::new)) {
         Ok(path) => all.push(library(LARDER, &path)),
         Err(why) => skipped.push(Skipped {
             what: LARDER.to_owned(),

@@ -5,7 +5,8 @@ use std::ptr::NonNull;
 use std::time::Duration;
 
 use anyhow::ensure;
-use larder::heap::{self, Classes, global};
+use larder::Larder;
+use larder::heap::{self, Classes};
 use larder::objects::Family;
 use larder::pages::PagePool;
 
@@ -160,12 +161,12 @@ impl Heap for LarderGlobal {
     #[inline(always)]
     fn alloc(&mut self, bytes: usize) -> Option<NonNull<u8>> {
         // SAFETY: no caller asks for 0 bytes.
-        NonNull::new(unsafe { GlobalAlloc::alloc(&global::Larder, asked(bytes)?) })
+        NonNull::new(unsafe { GlobalAlloc::alloc(&Larder, asked(bytes)?) })
     }
 
     #[inline(always)]
     unsafe fn free(&mut self, block: NonNull<u8>, bytes: usize) {
         // SAFETY: from this allocator with this layout, given up by the caller.
-        unsafe { GlobalAlloc::dealloc(&global::Larder, block.as_ptr(), layout(bytes)) };
+        unsafe { GlobalAlloc::dealloc(&Larder, block.as_ptr(), layout(bytes)) };
     }
 }

@@ -124,7 +124,7 @@ fn ours() -> Vec<Box<dyn Contestant>> {
             "larder as Rust's global allocator: sized and aligned",
             |p| {
                 if p.text("shape")? == "held" && p.text("calls")? == "no" {
-                    larder::heap::global::start_reaper(held::interval(p)?)?;
+                    larder::Larder::start_helper(held::interval(p)?)?;
                 }
                 Shapes::run(&LarderGlobal, p)
             },

@@ -5,7 +5,7 @@ use std::ptr::NonNull;
 use std::time::{Duration, Instant};
 
 use anyhow::ensure;
-use larder::heap::SIZES;
+use larder::internal::heap::SIZES;
 use larder::objects::{Family, RawCache};
 
 use crate::contestants::heaps::{Heap, Heaps};
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_is_refused() {
-        let too_many = larder::heap::CLASSES as i64 + 1;
+        let too_many = larder::internal::heap::CLASSES as i64 + 1;
         for (classes, objects) in [(0, 1), (too_many, 100), (30, 29)] {
             assert!(run(&SystemMalloc, &params(classes, objects)).is_err());
         }

@@ -4,23 +4,22 @@ use core::alloc::Layout;
 use core::ptr::NonNull;
 use std::sync::Arc;
 
-use super::call::{Call, Claim, Origin};
 use super::incident::{Incident, Kind};
 use super::inject::{Inject, is_guarded};
-use super::inner::Inner;
+use super::inner::{Inner, Touched};
 use super::leaks::Here;
 use super::options::Options;
 use super::records::{self, Record};
 use super::stacks::{Frames, capture};
 use super::storage::Storage;
 use super::symbol;
-use crate::heap::{AllocError, Classes};
+use crate::heap::{AllocError, Call, Checker, Claim, Classes, Origin, Outcome};
 use crate::objects::ObjectError;
 use crate::os::forked::ForkLock;
 use crate::os::lock::order::sleeps;
 use crate::os::{OsError, System, fork};
 
-/// A block in use, as [`for_each_live`](crate::heap::global::for_each_live) shows it.
+/// A block in use, as [`Classes::for_each_live`] shows it.
 ///
 /// ```
 /// use std::alloc::Layout;
@@ -63,13 +62,6 @@ pub(crate) struct DebugHeap {
     generation: u32,
 }
 
-/// What a call came to.
-pub(crate) enum Outcome<T> {
-    Done(T),
-    /// No block of this heap begins, or began lately, at the address.
-    Unknown,
-}
-
 impl DebugHeap {
     /// A debug heap whose blocks come from `classes`, which nothing else uses.
     ///
@@ -98,182 +90,6 @@ impl DebugHeap {
         capture(self.options.frames, self.own)
     }
 
-    /// A block.
-    ///
-    /// # Errors
-    /// No memory, or none on purpose.
-    pub(crate) fn alloc(
-        &self,
-        layout: Layout,
-        zeroed: bool,
-        origin: Origin,
-    ) -> Result<NonNull<u8>, AllocError> {
-        let none = refused(layout.size());
-        let number = self
-            .inject
-            .next(&self.options)
-            .ok_or_else(|| none.clone())?;
-        let here = self.here();
-        let guarded = is_guarded(number, &self.options)
-            .then(|| self.storage.take_guarded(layout))
-            .flatten();
-        let place = guarded
-            .or_else(|| self.storage.take(layout, zeroed))
-            .ok_or_else(|| none.clone())?;
-        let record = Record {
-            at: place.at,
-            size: layout.size(),
-            base: place.base,
-            bytes: place.bytes,
-            align: layout.align(),
-            asked: layout.align().trailing_zeros() as u8,
-            number,
-            alloc_thread: thread(),
-            state: records::LIVE,
-            origin: origin as u8,
-            guarded: place.guarded,
-            ..Record::default()
-        };
-        // SAFETY: just taken.
-        let known = unsafe {
-            self.inner
-                .lock()
-                .begin(&self.storage, record, zeroed, &here)
-        };
-        if !known {
-            // SAFETY: just taken, and known to no other code.
-            unsafe { self.storage.give(&record) };
-            return Err(none);
-        }
-        self.settle();
-        NonNull::new(place.at as *mut u8).ok_or_else(|| none.clone())
-    }
-
-    /// Takes a block back.
-    ///
-    /// # Safety
-    /// What the claim's function asks of its callers; misuse that can be found is reported.
-    pub(crate) unsafe fn free(&self, at: NonNull<u8>, claim: Claim) -> Outcome<()> {
-        let here = self.here();
-        // SAFETY: the caller's promise.
-        let ended = unsafe {
-            let mut inner = self.inner.lock();
-            inner.end(&self.storage, at.as_ptr() as usize, claim, &here, thread())
-        };
-        let Outcome::Done(incident) = ended else {
-            return Outcome::Unknown;
-        };
-        if let Some(incident) = incident {
-            self.meet(&incident);
-        }
-        self.settle();
-        Outcome::Done(())
-    }
-
-    /// A block of another size with the same contents; the old one is freed. It always moves, so that later uses of the
-    /// old address are found.
-    ///
-    /// # Safety
-    /// As for [`free`](Self::free).
-    ///
-    /// # Errors
-    /// As for [`alloc`](Self::alloc); then the block stays.
-    pub(crate) unsafe fn realloc(
-        &self,
-        at: NonNull<u8>,
-        layout: Layout,
-        claim: Claim,
-    ) -> Outcome<Result<NonNull<u8>, AllocError>> {
-        let old = {
-            let inner = self.inner.lock();
-            inner.find(&self.storage, at.as_ptr() as usize).copied()
-        };
-        let Some(old) = old else {
-            return Outcome::Unknown;
-        };
-        if old.state != records::LIVE {
-            // SAFETY: it is free already, which is reported.
-            unsafe { self.free(at, claim) };
-            return Outcome::Done(Err(refused(layout.size())));
-        }
-        let new = match self.alloc(layout, false, Origin::of(old.origin)) {
-            Ok(new) => new,
-            // To make it smaller never fails, on purpose neither.
-            Err(_) if layout.size() <= old.size && old.at.is_multiple_of(layout.align()) => {
-                let mut inner = self.inner.lock();
-                inner.shrink(&self.storage, at.as_ptr() as usize, layout);
-                return Outcome::Done(Ok(at));
-            }
-            Err(error) => return Outcome::Done(Err(error)),
-        };
-        // SAFETY: both have at least so many bytes, and one of them is new.
-        unsafe {
-            new.copy_from_nonoverlapping(at, old.size.min(layout.size()));
-            self.free(at, claim);
-        }
-        Outcome::Done(Ok(new))
-    }
-
-    /// Bytes that were asked for of a block in use; `None` for anything else.
-    pub(crate) fn live_size(&self, at: NonNull<u8>) -> Option<usize> {
-        let inner = self.inner.lock();
-        let record = inner.find(&self.storage, at.as_ptr() as usize)?;
-        (record.state == records::LIVE).then_some(record.size)
-    }
-
-    /// At the end of a heap that goes: reports what is damaged, and unmaps what lies between guard pages. The rest goes
-    /// with the storage's classes.
-    pub(crate) fn finish(&self) {
-        self.check();
-        let mut from = 0;
-        loop {
-            let found = self.inner.lock().guarded_from(from);
-            let Some((next, record)) = found else {
-                return;
-            };
-            from = next;
-            // SAFETY: the heap goes, and all its blocks with it.
-            unsafe { self.storage.give(&record) };
-        }
-    }
-
-    /// Bytes that were asked for.
-    pub(crate) fn size(&self, at: NonNull<u8>) -> Outcome<usize> {
-        let claim = Claim::of(Call::UsableSize);
-        let address = at.as_ptr() as usize;
-        let (size, incident) = {
-            let inner = self.inner.lock();
-            match inner.find(&self.storage, address) {
-                None => return Outcome::Unknown,
-                Some(record) if record.state == records::LIVE => (record.size, None),
-                Some(record) => (
-                    0,
-                    Some(inner.incident(Kind::Asked(claim), address, record, &Frames::NONE)),
-                ),
-            }
-        };
-        if let Some(incident) = incident {
-            let here = self.here();
-            self.meet(&Incident { here, ..incident });
-        }
-        Outcome::Done(size)
-    }
-
-    /// Says that no block begins at an address.
-    pub(crate) fn invalid(&self, at: NonNull<u8>, claim: Claim) {
-        let address = at.as_ptr() as usize;
-        let here = self.here();
-        let what = Kind::Invalid(claim, super::place::of(address));
-        let incident = {
-            let inner = self.inner.lock();
-            match inner.around(address) {
-                Some(record) => inner.incident(what, address, record, &here),
-                None => Incident::new(what, address, here),
-            }
-        };
-        self.meet(&incident);
-    }
-
     /// Looks at the redzones of all live blocks and at all freed blocks that are kept. Returns how many were damaged.
     pub(crate) fn check(&self) -> usize {
         let mut bad = 0;
@@ -294,7 +110,10 @@ impl DebugHeap {
     pub(crate) fn for_each_live(&self, f: &mut dyn FnMut(LiveBlock)) {
         let mut from = 0;
         loop {
-            let found = self.inner.lock().live_from(from);
+            let found = self
+                .inner
+                .lock()
+                .next(from, |record| record.state == records::LIVE);
             let Some((next, record)) = found else {
                 return;
             };
@@ -303,7 +122,7 @@ impl DebugHeap {
                 address: record.at,
                 size: record.size,
                 align: record.asked_align(),
-                origin: Origin::of(record.origin),
+                origin: record.origin,
                 number: record.number,
                 thread: record.alloc_thread,
             });
@@ -321,6 +140,22 @@ impl DebugHeap {
             std::thread::sleep(core::time::Duration::from_millis(1));
         }
         None
+    }
+
+    /// A fault at an address, by the instruction at `ip`: reports it if a guard page was touched. Whether the instruction can
+    /// be tried again. If this thread has the lock, it faulted inside of the heap: it does not get the lock again, and nothing
+    /// is reported.
+    pub(crate) fn touched(&self, address: usize, ip: usize) -> bool {
+        let open = self.options.keep_going;
+        match self.patiently(|inner| inner.touched(&self.storage, address, open)) {
+            Some(Touched::Guard(incident)) => {
+                let here = self.here().from(ip);
+                self.meet(&Incident { here, ..incident });
+                true
+            }
+            Some(Touched::Open) => true,
+            Some(Touched::Foreign) | None => false,
+        }
     }
 
     /// Whether this process is a child of the one that made the heap.
@@ -365,6 +200,165 @@ impl DebugHeap {
         if !self.options.keep_going {
             std::process::abort();
         }
+    }
+}
+
+impl Checker for DebugHeap {
+    fn alloc(
+        &self,
+        layout: Layout,
+        zeroed: bool,
+        origin: Origin,
+    ) -> Result<NonNull<u8>, AllocError> {
+        let none = refused(layout.size());
+        let number = self
+            .inject
+            .next(&self.options)
+            .ok_or_else(|| none.clone())?;
+        let here = self.here();
+        let guarded = is_guarded(number, &self.options)
+            .then(|| self.storage.take_guarded(layout))
+            .flatten();
+        let place = guarded
+            .or_else(|| self.storage.take(layout, zeroed))
+            .ok_or_else(|| none.clone())?;
+        let record = Record {
+            at: place.at,
+            size: layout.size(),
+            base: place.base,
+            bytes: place.bytes,
+            align: layout.align(),
+            asked: layout.align().trailing_zeros() as u8,
+            number,
+            alloc_thread: thread(),
+            state: records::LIVE,
+            origin,
+            guarded: place.guarded,
+            ..Record::default()
+        };
+        // SAFETY: just taken.
+        let known = unsafe {
+            self.inner
+                .lock()
+                .begin(&self.storage, record, zeroed, &here)
+        };
+        if !known {
+            // SAFETY: just taken, and known to no other code.
+            unsafe { self.storage.give(&record) };
+            return Err(none);
+        }
+        self.settle();
+        NonNull::new(place.at as *mut u8).ok_or_else(|| none.clone())
+    }
+
+    unsafe fn free(&self, at: NonNull<u8>, claim: Claim) -> Outcome<()> {
+        let here = self.here();
+        // SAFETY: the caller's promise.
+        let ended = unsafe {
+            let mut inner = self.inner.lock();
+            inner.end(&self.storage, at.as_ptr() as usize, claim, &here, thread())
+        };
+        let Outcome::Done(incident) = ended else {
+            return Outcome::Unknown;
+        };
+        if let Some(incident) = incident {
+            self.meet(&incident);
+        }
+        self.settle();
+        Outcome::Done(())
+    }
+
+    unsafe fn realloc(
+        &self,
+        at: NonNull<u8>,
+        layout: Layout,
+        claim: Claim,
+    ) -> Outcome<Result<NonNull<u8>, AllocError>> {
+        let old = {
+            let inner = self.inner.lock();
+            inner.find(&self.storage, at.as_ptr() as usize).copied()
+        };
+        let Some(old) = old else {
+            return Outcome::Unknown;
+        };
+        if old.state != records::LIVE {
+            // SAFETY: it is free already, which is reported.
+            unsafe { self.free(at, claim) };
+            return Outcome::Done(Err(refused(layout.size())));
+        }
+        let new = match self.alloc(layout, false, old.origin) {
+            Ok(new) => new,
+            // To make it smaller never fails, on purpose neither.
+            Err(_) if layout.size() <= old.size && old.at.is_multiple_of(layout.align()) => {
+                let mut inner = self.inner.lock();
+                inner.shrink(&self.storage, at.as_ptr() as usize, layout);
+                return Outcome::Done(Ok(at));
+            }
+            Err(error) => return Outcome::Done(Err(error)),
+        };
+        // SAFETY: both have at least so many bytes, and one of them is new.
+        unsafe {
+            new.copy_from_nonoverlapping(at, old.size.min(layout.size()));
+            self.free(at, claim);
+        }
+        Outcome::Done(Ok(new))
+    }
+
+    fn live_size(&self, at: NonNull<u8>) -> Option<usize> {
+        let inner = self.inner.lock();
+        let record = inner.find(&self.storage, at.as_ptr() as usize)?;
+        (record.state == records::LIVE).then_some(record.size)
+    }
+
+    fn finish(&self) {
+        self.check();
+        let mut from = 0;
+        loop {
+            let found = self.inner.lock().next(from, |record| {
+                record.guarded && matches!(record.state, records::LIVE | records::KEPT)
+            });
+            let Some((next, record)) = found else {
+                return;
+            };
+            from = next;
+            // SAFETY: the heap goes, and all its blocks with it.
+            unsafe { self.storage.give(&record) };
+        }
+    }
+
+    fn size(&self, at: NonNull<u8>) -> Outcome<usize> {
+        let claim = Claim::of(Call::UsableSize);
+        let address = at.as_ptr() as usize;
+        let (size, incident) = {
+            let inner = self.inner.lock();
+            match inner.find(&self.storage, address) {
+                None => return Outcome::Unknown,
+                Some(record) if record.state == records::LIVE => (record.size, None),
+                Some(record) => (
+                    0,
+                    Some(inner.incident(Kind::Asked(claim), address, record, &Frames::NONE)),
+                ),
+            }
+        };
+        if let Some(incident) = incident {
+            let here = self.here();
+            self.meet(&Incident { here, ..incident });
+        }
+        Outcome::Done(size)
+    }
+
+    fn invalid(&self, at: NonNull<u8>, claim: Claim) {
+        let address = at.as_ptr() as usize;
+        let here = self.here();
+        let what = Kind::Invalid(claim, symbol::describe(address));
+        let incident = {
+            let inner = self.inner.lock();
+            match inner.around(address) {
+                Some(record) => inner.incident(what, address, record, &here),
+                None => Incident::new(what, address, here),
+            }
+        };
+        self.meet(&incident);
     }
 }
 

@@ -2,11 +2,11 @@
 
 use core::fmt::{self, Write};
 
-use super::call::{Call, Claim, Origin};
 use super::output::Output;
 use super::records::{self, Record};
 use super::stacks::Frames;
 use super::symbol;
+use crate::heap::{Call, Claim};
 
 /// When a damage was seen.
 #[derive(Debug, Clone, Copy)]
@@ -76,86 +76,77 @@ impl Incident {
 
     fn write(&self, out: &mut Output) -> fmt::Result {
         let at = self.address;
+        let block = self.block.unwrap_or_default();
+        let call =
+            |claim: Claim| fmt::from_fn(move |f| write!(f, "{}({at:#x})", claim.call.name()));
+        out.write_str("larder: ")?;
         match self.kind {
             Kind::Double(claim) => {
-                let name = claim.call.name();
-                writeln!(
-                    out,
-                    "larder: double free: {name}({at:#x}) of a block that is free"
-                )?;
+                writeln!(out, "double free: {} of a block that is free", call(claim))
             }
             Kind::Asked(claim) => {
-                let name = claim.call.name();
                 writeln!(
                     out,
-                    "larder: use after free: {name}({at:#x}) of a block that is free"
-                )?;
+                    "use after free: {} of a block that is free",
+                    call(claim)
+                )
             }
             Kind::Invalid(claim, what) => {
                 let kind = match claim.call {
                     Call::UsableSize => "pointer",
                     _ => "free",
                 };
-                write!(
-                    out,
-                    "larder: invalid {kind}: {}({at:#x}), ",
-                    claim.call.name()
-                )?;
+                write!(out, "invalid {kind}: {}, ", call(claim))?;
                 match &self.block {
-                    Some(block) => writeln!(out, "{}", Beside { at, block })?,
-                    None => writeln!(out, "{what}")?,
+                    Some(block) => writeln!(out, "{}", beside(at, block)),
+                    None => writeln!(out, "{what}"),
                 }
             }
-            Kind::Size(claim, size) => {
-                let (name, has) = (claim.call.name(), self.block.map_or(0, |b| b.size));
-                writeln!(
-                    out,
-                    "larder: mismatched size: {name}({at:#x}) with {size} bytes of a block of {has}"
-                )?;
-            }
-            Kind::Align(claim, align) => {
-                let (name, has) = (claim.call.name(), self.block.map_or(0, |b| b.asked_align()));
-                writeln!(
-                    out,
-                    "larder: mismatched alignment: {name}({at:#x}) with alignment {align} of a block aligned to {has}"
-                )?;
-            }
-            Kind::Family(claim) => {
-                let of = self.block.map_or(Origin::Malloc, |b| Origin::of(b.origin));
-                writeln!(
-                    out,
-                    "larder: mismatched functions: {}({at:#x}) of a block of {}",
-                    claim.call.name(),
-                    of.name()
-                )?;
-            }
-            Kind::Overflow(by, seen) => {
-                write!(out, "larder: overflow: byte {by} after the end of a block ")?;
-                self.write_seen(seen, out)?;
-            }
-            Kind::Underflow(by, seen) => {
-                write!(out, "larder: underflow: byte {by} before a block ")?;
-                self.write_seen(seen, out)?;
-            }
-            Kind::AfterFree(offset, seen) => {
-                write!(
-                    out,
-                    "larder: use after free: byte {offset} of a free block "
-                )?;
-                self.write_seen(seen, out)?;
-            }
-        }
+            Kind::Size(claim, size) => writeln!(
+                out,
+                "mismatched size: {} with {size} bytes of a block of {}",
+                call(claim),
+                block.size
+            ),
+            Kind::Align(claim, align) => writeln!(
+                out,
+                "mismatched alignment: {} with alignment {align} of a block aligned to {}",
+                call(claim),
+                block.asked_align()
+            ),
+            Kind::Family(claim) => writeln!(
+                out,
+                "mismatched functions: {} of a block of {}",
+                call(claim),
+                block.origin.name()
+            ),
+            Kind::Overflow(by, seen) => writeln!(
+                out,
+                "overflow: byte {by} after the end of a block {}",
+                self.seen(seen)
+            ),
+            Kind::Underflow(by, seen) => writeln!(
+                out,
+                "underflow: byte {by} before a block {}",
+                self.seen(seen)
+            ),
+            Kind::AfterFree(offset, seen) => writeln!(
+                out,
+                "use after free: byte {offset} of a free block {}",
+                self.seen(seen)
+            ),
+        }?;
         if !self.here.as_slice().is_empty() {
             writeln!(out, "  here:")?;
             symbol::write(&self.here, out)?;
         }
-        if let Some(block) = &self.block {
+        if self.block.is_some() {
             writeln!(
                 out,
                 "  block of {} bytes at {:#x}, by {}, thread {}:",
                 block.size,
                 block.at,
-                Origin::of(block.origin).name(),
+                block.origin.name(),
                 block.alloc_thread
             )?;
             symbol::write(&self.allocated, out)?;
@@ -167,42 +158,29 @@ impl Incident {
         Ok(())
     }
 
-    fn write_seen(&self, seen: Seen, out: &mut Output) -> fmt::Result {
-        match seen {
-            Seen::By(claim) => writeln!(
-                out,
-                "was written, seen by {}({:#x})",
-                claim.call.name(),
-                self.address
-            ),
-            Seen::Reuse => writeln!(out, "was written, seen before its memory is used again"),
-            Seen::Check => writeln!(out, "was written, seen when all blocks were looked at"),
-            Seen::Access => writeln!(out, "was touched, at {:#x}", self.address),
-        }
+    fn seen(&self, seen: Seen) -> impl fmt::Display {
+        let at = self.address;
+        fmt::from_fn(move |f| match seen {
+            Seen::By(claim) => write!(f, "was written, seen by {}({at:#x})", claim.call.name()),
+            Seen::Reuse => f.write_str("was written, seen before its memory is used again"),
+            Seen::Check => f.write_str("was written, seen when all blocks were looked at"),
+            Seen::Access => write!(f, "was touched, at {at:#x}"),
+        })
     }
 }
 
 /// Where an address lies that no block begins at.
-struct Beside<'a> {
-    at: usize,
-    block: &'a Record,
-}
-
-impl fmt::Display for Beside<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (at, block) = (self.at, self.block);
-        let end = block.at + block.size;
-        if at < block.at {
-            write!(f, "which is {} before a block", bytes(block.at - at))
-        } else if at >= end {
-            write!(f, "which is {} after the end of a block", bytes(at - end))
-        } else {
-            write!(f, "which is {} into a block", bytes(at - block.at))
-        }
-    }
-}
-
-/// So many bytes, in words.
-fn bytes(n: usize) -> impl fmt::Display {
-    fmt::from_fn(move |f| write!(f, "{n} byte{}", if n == 1 { "" } else { "s" }))
+fn beside(at: usize, block: &Record) -> impl fmt::Display {
+    let end = block.at + block.size;
+    let (n, side) = if at < block.at {
+        (block.at - at, "before a block")
+    } else if at >= end {
+        (at - end, "after the end of a block")
+    } else {
+        (at - block.at, "into a block")
+    };
+    fmt::from_fn(move |f| {
+        let ending = if n == 1 { "" } else { "s" };
+        write!(f, "which is {n} byte{ending} {side}")
+    })
 }

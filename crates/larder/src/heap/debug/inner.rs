@@ -6,14 +6,13 @@
 use core::alloc::Layout;
 use std::sync::Arc;
 
-use super::call::{Claim, Origin};
-use super::heap::Outcome;
 use super::incident::{Incident, Kind, Seen};
 use super::options::Options;
 use super::pattern;
 use super::records::{GONE, KEPT, LIVE, Queue, Record, Records};
 use super::stacks::{Frames, Stacks};
 use super::storage::{Ownership, Storage};
+use crate::heap::{Claim, Outcome};
 use crate::os::lock::order::{Rank, Ranked};
 use crate::os::{OsError, System};
 
@@ -188,7 +187,7 @@ impl Inner {
 
     /// What the caller says and what is known.
     fn contradiction(&self, record: &Record, claim: Claim) -> Option<Kind> {
-        if self.options.families && claim.call.origin() != Origin::of(record.origin) {
+        if self.options.families && claim.call.origin() != record.origin {
             return Some(Kind::Family(claim));
         }
         match (claim.size, claim.align) {
@@ -235,9 +234,8 @@ impl Inner {
     }
 
     /// Looks at blocks from record `from` on; returns where to go on, and what is wrong with the first that is damaged.
-    pub(super) fn check_from(&mut self, storage: &Storage, from: u32) -> (u32, Option<Incident>) {
-        for number in self.records.numbers().skip(from as usize) {
-            let record = *self.records.get(number);
+    pub(super) fn check_from(&self, storage: &Storage, from: u32) -> (u32, Option<Incident>) {
+        for (number, &record) in self.records.after(from) {
             let wrong = match record.state {
                 LIVE => broken_zone(storage, &record, Seen::Check),
                 KEPT => self.used_after_free(storage, &record, Seen::Check),
@@ -273,22 +271,12 @@ impl Inner {
         }
     }
 
-    /// The first block between guard pages after record `from` whose pages are there, and its record's number.
-    pub(super) fn guarded_from(&self, from: u32) -> Option<(u32, Record)> {
+    /// The first block after record `from` that is wanted, and its record's number.
+    pub(super) fn next(&self, from: u32, wanted: fn(&Record) -> bool) -> Option<(u32, Record)> {
         self.records
-            .numbers()
-            .skip(from as usize)
-            .map(|number| (number, *self.records.get(number)))
-            .find(|(_, record)| record.guarded && matches!(record.state, LIVE | KEPT))
-    }
-
-    /// The first live block after record `from`, and its record's number.
-    pub(super) fn live_from(&self, from: u32) -> Option<(u32, Record)> {
-        self.records
-            .numbers()
-            .skip(from as usize)
-            .map(|number| (number, *self.records.get(number)))
-            .find(|(_, record)| record.state == LIVE)
+            .after(from)
+            .find(|(_, record)| wanted(record))
+            .map(|(number, record)| (number, *record))
     }
 
     /// The guard page that was touched: what it means, and the pages are opened if the process shall go on.

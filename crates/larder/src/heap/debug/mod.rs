@@ -30,9 +30,6 @@
 //! One lock is around everything, each block costs a record of 96 bytes, two redzones and the walk of two stacks.
 //! libumem (Bonwick and Adams, 2001) has the same checks behind `UMEM_DEBUG`; the search for leaks is that of its `findleaks`.
 
-mod call;
-mod chunks;
-mod fault;
 mod heap;
 mod incident;
 mod inject;
@@ -41,18 +38,16 @@ mod leaks;
 mod options;
 mod output;
 mod pattern;
-mod place;
 mod records;
 mod stacks;
 mod storage;
 mod symbol;
+mod table;
 
-pub(crate) use call::Claim;
-pub use call::{Call, Origin};
-pub(crate) use fault::watch;
+pub use super::call::Origin;
+pub(crate) use heap::DebugHeap;
 pub use heap::LiveBlock;
-pub(crate) use heap::{DebugHeap, Outcome};
 pub(crate) use leaks::Here;
 pub use leaks::LeakStats;
 pub use options::{BadWord, Options};
-pub(crate) use output::{Output, keep_stderr};
+pub(crate) use output::{keep_stderr, say};

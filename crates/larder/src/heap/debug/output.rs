@@ -72,7 +72,7 @@ fn write(bytes: &[u8]) -> Result<usize, Errno> {
 }
 
 /// A message on its way; written when it is dropped, or when the buffer is full.
-pub(crate) struct Output {
+pub(super) struct Output {
     /// The large buffer, if there was one.
     large: Option<&'static Buffer>,
     small: [u8; SMALL],
@@ -80,7 +80,7 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    pub(crate) fn new() -> Self {
+    pub(super) fn new() -> Self {
         let large = BUFFERS
             .iter()
             .find(|buffer| !buffer.taken.swap(true, Ordering::Acquire));
@@ -112,6 +112,11 @@ impl Output {
         }
         self.len = 0;
     }
+}
+
+/// A line of its own, as long as it may be.
+pub(crate) fn say(text: fmt::Arguments<'_>) {
+    let _ = fmt::Write::write_fmt(&mut Output::new(), format_args!("larder: {text}\n"));
 }
 
 impl fmt::Write for Output {

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use super::chunks::Chunks;
 use super::stacks::mix;
-use crate::os::{MetaSlice, OsError, System, ZeroIsValid};
+use super::table::{Entry, Table};
+use crate::heap::Origin;
+use crate::os::{OsError, System, ZeroIsValid};
 
 /// In use by the program.
 pub(super) const LIVE: u8 = 1;
@@ -14,7 +15,7 @@ pub(super) const KEPT: u8 = 2;
 pub(super) const GONE: u8 = 3;
 
 /// A block. All zero is an unused record.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Record {
     /// The block's first byte, as the program has it.
     pub(super) at: usize,
@@ -31,13 +32,11 @@ pub(super) struct Record {
     pub(super) free_stack: u32,
     pub(super) alloc_thread: u32,
     pub(super) free_thread: u32,
-    /// The next record of the same bucket; 0 is none.
-    pub(super) next: u32,
     /// The next record of the same queue, and the one before; 0 is none.
     pub(super) queued: u32,
     pub(super) before: u32,
     pub(super) state: u8,
-    pub(super) origin: u8,
+    pub(super) origin: Origin,
     /// Between guard pages.
     pub(super) guarded: bool,
     /// Guard pages that were opened, since the process goes on after a misuse.
@@ -53,16 +52,19 @@ impl Record {
     }
 }
 
-// SAFETY: numbers and flags.
+// SAFETY: numbers, flags, and an origin, whose first is 0.
 unsafe impl ZeroIsValid for Record {}
+
+impl Entry for Record {
+    fn hash(&self) -> Option<u64> {
+        (self.state != 0).then(|| mix(self.at as u64))
+    }
+}
 
 /// All records. Number 0 is no record.
 #[derive(Debug)]
 pub(super) struct Records {
-    records: Chunks<Record>,
-    buckets: MetaSlice<u32>,
-    /// Highest number in use so far.
-    used: u32,
+    table: Table<Record>,
     /// Unused records, in a list through `queued`.
     free: u32,
     count: usize,
@@ -73,91 +75,42 @@ const FIRST_BUCKETS: usize = 1 << 12;
 impl Records {
     pub(super) fn new(system: &Arc<dyn System>) -> Result<Self, OsError> {
         Ok(Self {
-            records: Chunks::new(system.clone()),
-            buckets: MetaSlice::new(system.clone(), FIRST_BUCKETS)?,
-            used: 0,
+            table: Table::new(system, FIRST_BUCKETS)?,
             free: 0,
             count: 0,
         })
     }
 
-    fn bucket(&self, at: usize) -> usize {
-        mix(at as u64) as usize & (self.buckets.len() - 1)
-    }
-
-    /// A number for a new record.
+    /// Makes room for a new record.
     ///
     /// # Errors
     /// The system's refusal.
     pub(super) fn reserve(&mut self) -> Result<(), OsError> {
-        if self.free == 0 {
-            self.records.reach(self.used as usize + 1)?;
-        }
-        if self.count >= self.buckets.len() {
-            self.widen();
-        }
-        Ok(())
-    }
-
-    /// Twice as many buckets. Without memory the lists get longer, and that is all.
-    fn widen(&mut self) {
-        let system = self.records.system().clone();
-        let Ok(buckets) = MetaSlice::new(system, self.buckets.len() * 2) else {
-            return;
-        };
-        self.buckets = buckets;
-        for number in 1..=self.used {
-            let record = *self.get(number);
-            if record.state != 0 {
-                let bucket = self.bucket(record.at);
-                self.get_mut(number).next = self.buckets[bucket];
-                self.buckets[bucket] = number;
-            }
+        match self.free {
+            0 => self.table.reserve(),
+            _ => Ok(()),
         }
     }
 
     /// Keeps a record, for which there is [room](Self::reserve).
     pub(super) fn insert(&mut self, record: Record) -> u32 {
-        let number = match self.free {
-            0 => {
-                self.used += 1;
-                self.used
-            }
+        self.count += 1;
+        match self.free {
+            0 => self.table.add(record),
             number => {
                 self.free = self.get(number).queued;
+                self.table.put(number, record);
                 number
             }
-        };
-        let bucket = self.bucket(record.at);
-        *self.get_mut(number) = Record {
-            next: self.buckets[bucket],
-            queued: 0,
-            ..record
-        };
-        self.buckets[bucket] = number;
-        self.count += 1;
-        number
+        }
     }
 
     pub(super) fn remove(&mut self, number: u32) {
-        let bucket = self.bucket(self.get(number).at);
-        let next = self.get(number).next;
-        let mut at = self.buckets[bucket];
-        if at == number {
-            self.buckets[bucket] = next;
-        }
-        while at != 0 && at != number {
-            let after = self.get(at).next;
-            if after == number {
-                self.get_mut(at).next = next;
-            }
-            at = after;
-        }
-        // All zero is an unused record.
-        *self.get_mut(number) = Record {
+        let unused = Record {
             queued: self.free,
-            ..UNUSED
+            ..Record::default()
         };
+        self.table.remove(number, unused);
         self.free = number;
         self.count -= 1;
     }
@@ -165,91 +118,49 @@ impl Records {
     /// The record of the block that begins at an address: one in use rather than one that was freed, a kept one rather than
     /// one that is gone.
     pub(super) fn find(&self, at: usize) -> Option<u32> {
-        let mut number = self.buckets[self.bucket(at)];
-        let mut best: Option<u32> = None;
-        while number != 0 {
-            let record = self.get(number);
-            if record.at == at && best.is_none_or(|b| record.state < self.get(b).state) {
-                best = Some(number);
-            }
-            number = record.next;
-        }
-        best
+        self.table
+            .chain(mix(at as u64))
+            .filter(|&number| self.get(number).at == at)
+            .min_by_key(|&number| self.get(number).state)
     }
 
     /// The block that an address lies in, or beside: redzones and guard pages count. Looks at every record.
     pub(super) fn around(&self, at: usize) -> Option<u32> {
-        let mut best: Option<u32> = None;
-        for number in 1..=self.used {
-            let record = self.get(number);
-            if record.state != 0
-                && (record.base..record.base + record.bytes).contains(&at)
-                && best.is_none_or(|b| record.state < self.get(b).state)
-            {
-                best = Some(number);
-            }
-        }
-        best
+        self.after(0)
+            .filter(|(_, record)| (record.base..record.base + record.bytes).contains(&at))
+            .min_by_key(|(_, record)| record.state)
+            .map(|(number, _)| number)
     }
 
     pub(super) fn get(&self, number: u32) -> &Record {
-        self.records.get(number as usize)
+        self.table.get(number)
     }
 
     pub(super) fn get_mut(&mut self, number: u32) -> &mut Record {
-        self.records.get_mut(number as usize)
+        self.table.get_mut(number)
     }
 
     /// Shows where the addresses of blocks stand.
     pub(super) fn own(&self, f: &mut dyn FnMut((usize, usize))) {
-        self.records.own(f);
+        self.table.own(f);
     }
 
     pub(super) fn system(&self) -> &Arc<dyn System> {
-        self.records.system()
+        self.table.system()
     }
 
-    /// Records of the fullest bucket.
     #[cfg(all(test, not(loom), not(shuttle)))]
     pub(super) fn longest(&self) -> usize {
-        let chain = |&first: &u32| {
-            core::iter::successors(Some(first), |&number| Some(self.get(number).next))
-                .take_while(|&number| number != 0)
-                .count()
-        };
-        self.buckets.iter().map(chain).max().unwrap_or(0)
+        self.table.longest()
     }
 
-    /// All numbers that may be in use.
-    pub(super) fn numbers(&self) -> core::ops::RangeInclusive<u32> {
-        1..=self.used
-    }
-}
-
-const UNUSED: Record = Record {
-    at: 0,
-    size: 0,
-    base: 0,
-    bytes: 0,
-    align: 0,
-    number: 0,
-    alloc_stack: 0,
-    free_stack: 0,
-    alloc_thread: 0,
-    free_thread: 0,
-    next: 0,
-    queued: 0,
-    before: 0,
-    state: 0,
-    origin: 0,
-    guarded: false,
-    opened: false,
-    asked: 0,
-};
-
-impl Default for Record {
-    fn default() -> Self {
-        UNUSED
+    /// The used records after a number, with theirs.
+    pub(super) fn after(&self, number: u32) -> impl Iterator<Item = (u32, &Record)> {
+        self.table
+            .numbers()
+            .skip(number as usize)
+            .map(|number| (number, self.get(number)))
+            .filter(|(_, record)| record.state != 0)
     }
 }
 

@@ -3,8 +3,8 @@
 use core::ffi::{c_int, c_void};
 use std::sync::Arc;
 
-use super::chunks::Chunks;
-use crate::os::{MetaSlice, OsError, System, ZeroIsValid};
+use super::table;
+use crate::os::{OsError, System, ZeroIsValid};
 
 /// Most frames of a stack.
 pub(super) const MOST_FRAMES: usize = 32;
@@ -104,48 +104,24 @@ pub(super) fn capture(most: usize, own: (usize, usize)) -> Frames {
 struct Entry {
     frames: Frames,
     hash: u64,
-    /// The next of the same bucket; 0 is none.
-    next: u32,
 }
 
 // SAFETY: numbers.
 unsafe impl ZeroIsValid for Entry {}
-// SAFETY: a number.
-unsafe impl ZeroIsValid for u32 {}
+
+impl table::Entry for Entry {
+    fn hash(&self) -> Option<u64> {
+        Some(self.hash)
+    }
+}
 
 /// All stacks. Number 0 is no stack.
 #[derive(Debug)]
-pub(super) struct Stacks {
-    entries: Chunks<Entry>,
-    buckets: MetaSlice<u32>,
-    used: u32,
-}
+pub(super) struct Stacks(table::Table<Entry>);
 
 impl Stacks {
     pub(super) fn new(system: &Arc<dyn System>) -> Result<Self, OsError> {
-        Ok(Self {
-            entries: Chunks::new(system.clone()),
-            buckets: MetaSlice::new(system.clone(), FIRST_BUCKETS)?,
-            used: 0,
-        })
-    }
-
-    fn bucket(&self, hash: u64) -> usize {
-        hash as usize & (self.buckets.len() - 1)
-    }
-
-    /// Twice as many buckets. Without memory the lists get longer, and that is all.
-    fn widen(&mut self) {
-        let system = self.entries.system().clone();
-        let Ok(buckets) = MetaSlice::new(system, self.buckets.len() * 2) else {
-            return;
-        };
-        self.buckets = buckets;
-        for number in 1..=self.used {
-            let bucket = self.bucket(self.entries.get(number as usize).hash);
-            self.entries.get_mut(number as usize).next = self.buckets[bucket];
-            self.buckets[bucket] = number;
-        }
+        table::Table::new(system, FIRST_BUCKETS).map(Self)
     }
 
     /// The number of a stack; 0 when it is empty or there is no memory for it.
@@ -157,38 +133,23 @@ impl Stacks {
             .as_slice()
             .iter()
             .fold(0_u64, |h, &ip| mix(h ^ ip as u64));
-        let mut bucket = self.bucket(hash);
-        let mut at = self.buckets[bucket];
-        while at != 0 {
-            let entry = self.entries.get(at as usize);
-            if entry.hash == hash && entry.frames.as_slice() == frames.as_slice() {
-                return at;
-            }
-            at = entry.next;
-        }
-        let number = self.used + 1;
-        if self.entries.reach(number as usize).is_err() {
-            return 0;
-        }
-        if number as usize > self.buckets.len() {
-            self.widen();
-            bucket = self.bucket(hash);
-        }
-        *self.entries.get_mut(number as usize) = Entry {
-            frames: *frames,
-            hash,
-            next: self.buckets[bucket],
-        };
-        self.buckets[bucket] = number;
-        self.used = number;
-        number
+        let known = self.0.chain(hash).find(|&number| {
+            let entry = self.0.get(number);
+            entry.hash == hash && entry.frames.as_slice() == frames.as_slice()
+        });
+        known.unwrap_or_else(|| match self.0.reserve() {
+            Ok(()) => self.0.add(Entry {
+                frames: *frames,
+                hash,
+            }),
+            Err(_) => 0,
+        })
     }
 
     pub(super) fn frames(&self, number: u32) -> Frames {
-        if number == 0 {
-            Frames::NONE
-        } else {
-            self.entries.get(number as usize).frames
+        match number {
+            0 => Frames::NONE,
+            number => self.0.get(number).frames,
         }
     }
 }
@@ -228,8 +189,8 @@ mod tests {
         for (ip, &number) in (1..).zip(&numbers) {
             assert_eq!(stacks.number(&made(ip)), number);
         }
-        assert_eq!(stacks.used as usize, 2 + numbers.len());
-        assert!(stacks.buckets.len() > numbers.len(), "lists are short");
+        assert_eq!(*stacks.0.numbers().end() as usize, 2 + numbers.len());
+        assert!(stacks.0.longest() < 16, "lists are short");
         assert!(capture(2, (0, 0)).as_slice().len() == 2);
     }
 }

@@ -1,16 +1,19 @@
 //! malloc's functions over the heap of the program.
+//!
+//! `alloc_or` and `try_free` are what nearly every malloc and free needs, and nothing else: a block of the thread's own magazines.
+//! malloc and free are called from outside, so their code is run as it stands. What these two leave to the whole functions
+//! needs registers to be saved, errors to be reported and a stack frame, and all that stays out of these two.
 
 use core::alloc::Layout;
 use core::ptr::{NonNull, null_mut};
 use core::time::Duration;
 
-use super::debugged::{self, UNSAID};
+use super::checked::{self, UNSAID};
 use super::state::{self, Global, Source};
-use super::{bootstrap, misuse, slot};
-use crate::heap::class::small_class;
-use crate::heap::debug::{Call, Origin};
+use super::{bootstrap, slot};
+use crate::heap::class::{computed_class, small_class};
 use crate::heap::resize::with_headroom;
-use crate::heap::{AllocError, GRAIN, SIZES, class_of};
+use crate::heap::{AllocError, Call, Checker, GRAIN, Origin, SIZES, class_of};
 
 #[inline(always)]
 fn or_null(result: Result<NonNull<u8>, AllocError>) -> *mut u8 {
@@ -18,29 +21,45 @@ fn or_null(result: Result<NonNull<u8>, AllocError>) -> *mut u8 {
 }
 
 /// At least `size` bytes at a multiple of `align`, a power of two; null when there are none, or no such alignment.
-///
-/// ```
-/// use larder::heap::global;
-/// let at = global::alloc(100, 16);
-/// assert!(!at.is_null());
-/// // SAFETY: taken above, put once.
-/// unsafe { global::free(at) };
-/// assert!(global::alloc(usize::MAX, 1).is_null());
-/// ```
 #[inline]
 #[must_use]
 pub fn alloc(size: usize, align: usize) -> *mut u8 {
     alloc_as(size, align, Origin::Malloc)
 }
 
-/// As [`alloc()`], for a caller whose blocks must come back by functions of its own family; only the debug mode looks.
+/// As [`alloc()`] with an alignment of 16, if the thread's magazines have a block of this size; else what `slow` answers.
+#[inline(always)]
+pub fn alloc_or(size: usize, slow: impl FnOnce(usize) -> *mut u8) -> *mut u8 {
+    // Not through an `Option` of a pointer, in which the compiler would look for null.
+    if let (Some(heap), Some(class)) = (slot::heap(), small_class(size))
+        && let Some(round) = heap.try_get_round(class)
+    {
+        return round as *mut u8;
+    }
+    slow(size)
+}
+
+/// A block of the thread's magazines, for sizes whose class is computed: above 32 KiB, up to 1 MiB. They are a step away from `malloc`, whose
+/// own code is for the smaller ones.
+#[inline(always)]
+#[must_use]
+pub fn try_alloc_computed(size: usize) -> Option<NonNull<u8>> {
+    slot::heap()?.try_get(computed_class(size)?)
+}
+
+/// As [`free`], if the thread's magazines have room for the block. False where nothing was done: for null,
+/// for large blocks, and for addresses whose page holds no blocks.
 ///
-/// ```
-/// use larder::heap::{debug::{Call, Origin}, global};
-/// let at = global::alloc_as(100, 16, Origin::New);
-/// // SAFETY: taken above, put once.
-/// unsafe { global::free_as(at, Call::Delete) };
-/// ```
+/// # Safety
+/// As for [`free`] where the result is true.
+#[inline(always)]
+#[must_use]
+pub unsafe fn try_free(at: *mut u8) -> bool {
+    // SAFETY: the caller's promise.
+    slot::heap().is_some_and(|heap| unsafe { heap.try_put(at) })
+}
+
+/// As [`alloc()`], for a caller whose blocks must come back by functions of its own family; only checks look.
 #[inline]
 #[must_use]
 pub fn alloc_as(size: usize, align: usize, origin: Origin) -> *mut u8 {
@@ -53,16 +72,6 @@ pub fn alloc_as(size: usize, align: usize, origin: Origin) -> *mut u8 {
 }
 
 /// As [`alloc()`], with all bytes zero.
-///
-/// ```
-/// use larder::heap::global;
-/// let at = global::alloc_zeroed(100, 16);
-/// // SAFETY: taken above, put once.
-/// unsafe {
-///     assert_eq!(at.add(99).read(), 0);
-///     global::free(at);
-/// }
-/// ```
 #[inline]
 #[must_use]
 pub fn alloc_zeroed(size: usize, align: usize) -> *mut u8 {
@@ -79,45 +88,17 @@ pub fn alloc_zeroed(size: usize, align: usize) -> *mut u8 {
 /// # Safety
 /// These functions gave it, and it is not used afterwards. An address whose page holds none of their blocks is reported
 /// on standard error, and the process ends: to go on would be worse. What lies within a block, or was freed before, is
-/// noticed when it goes back to a slab, or in debug mode, if at all.
-///
-/// ```
-/// // SAFETY: null is nothing.
-/// unsafe { larder::heap::global::free(std::ptr::null_mut()) };
-/// ```
+/// noticed when it goes back to a slab, or by checks, if at all.
 #[inline]
 pub unsafe fn free(at: *mut u8) {
     // SAFETY: the caller's promise.
-    unsafe { free_as(at, Call::Free) }
+    unsafe { free_aligned_as(at, UNSAID, Call::Free) }
 }
 
-/// As [`free`], for a caller that says which function it is; only the debug mode looks.
+/// As [`free`], for a caller that says which function it is, and the alignment that was asked for; only checks look.
 ///
 /// # Safety
 /// As for [`free`].
-///
-/// ```
-/// use larder::heap::{debug::Call, global};
-/// // SAFETY: null is nothing.
-/// unsafe { global::free_as(std::ptr::null_mut(), Call::Free) };
-/// ```
-#[inline]
-pub unsafe fn free_as(at: *mut u8, call: Call) {
-    // SAFETY: the caller's promise.
-    unsafe { free_aligned_as(at, UNSAID, call) }
-}
-
-/// As [`free_as`], for a caller that knows the alignment that was asked for.
-///
-/// # Safety
-/// As for [`free`].
-///
-/// ```
-/// use larder::heap::{debug::{Call, Origin}, global};
-/// let at = global::alloc_as(100, 64, Origin::New);
-/// // SAFETY: taken above with this alignment, put once.
-/// unsafe { global::free_aligned_as(at, 64, Call::Delete) };
-/// ```
 #[inline]
 pub unsafe fn free_aligned_as(at: *mut u8, align: usize, call: Call) {
     let Some(object) = NonNull::new(at) else {
@@ -139,30 +120,16 @@ pub unsafe fn free_aligned_as(at: *mut u8, align: usize, call: Call) {
 ///
 /// # Safety
 /// As for [`free`]; `size` and `align` are those of the request.
-///
-/// ```
-/// use larder::heap::global;
-/// let at = global::alloc(100, 16);
-/// // SAFETY: taken above with this size and alignment, put once.
-/// unsafe { global::free_sized(at, 100, 16) };
-/// ```
 #[inline]
 pub unsafe fn free_sized(at: *mut u8, size: usize, align: usize) {
     // SAFETY: the caller's promise.
     unsafe { free_sized_as(at, size, align, Call::Dealloc) }
 }
 
-/// As [`free_sized`], for a caller that says which function it is; only the debug mode looks.
+/// As [`free_sized`], for a caller that says which function it is; only checks look.
 ///
 /// # Safety
 /// As for [`free_sized`].
-///
-/// ```
-/// use larder::heap::{debug::{Call, Origin}, global};
-/// let at = global::alloc_as(100, 16, Origin::NewArray);
-/// // SAFETY: taken above with this size and alignment, put once.
-/// unsafe { global::free_sized_as(at, 100, 16, Call::DeleteArray) };
-/// ```
 #[inline(always)]
 pub unsafe fn free_sized_as(at: *mut u8, size: usize, align: usize, call: Call) {
     match (slot::heap(), small_class(size), NonNull::new(at)) {
@@ -182,16 +149,6 @@ pub unsafe fn free_sized_as(at: *mut u8, size: usize, align: usize, call: Call) 
 ///
 /// # Safety
 /// As for [`free`], unless the result is null.
-///
-/// ```
-/// use larder::heap::global;
-/// // SAFETY: each block is used once.
-/// unsafe {
-///     let at = global::realloc(global::alloc(10, 1), 100_000, 1);
-///     assert!(global::usable_size(at) >= 100_000);
-///     global::free(at);
-/// }
-/// ```
 #[must_use]
 pub unsafe fn realloc(at: *mut u8, size: usize, align: usize) -> *mut u8 {
     let Some(object) = NonNull::new(at) else {
@@ -209,13 +166,6 @@ pub unsafe fn realloc(at: *mut u8, size: usize, align: usize) -> *mut u8 {
 ///
 /// # Safety
 /// As for [`free_sized`], unless the result is null; the alignment stays.
-///
-/// ```
-/// use larder::heap::global;
-/// let at = global::alloc(10, 8);
-/// // SAFETY: each block is used once.
-/// unsafe { global::free_sized(global::realloc_sized(at, 10, 20, 8), 20, 8) };
-/// ```
 #[inline]
 #[must_use]
 pub unsafe fn realloc_sized(at: *mut u8, old: usize, size: usize, align: usize) -> *mut u8 {
@@ -231,7 +181,11 @@ pub unsafe fn realloc_sized(at: *mut u8, old: usize, size: usize, align: usize) 
     }
 }
 
-/// What a block is that is not debugged.
+fn checker() -> Option<&'static dyn Checker> {
+    state::global().and_then(Global::checker)
+}
+
+/// What a block is that is not checked.
 struct Block {
     bytes: usize,
     /// `None` for large blocks, and for small ones that are aligned as large ones are.
@@ -275,7 +229,7 @@ unsafe fn resize(object: NonNull<u8>, block: Block, size: usize, align: usize) -
     if to.is_null() {
         let smaller = size <= has && (object.as_ptr() as usize).is_multiple_of(align);
         if smaller {
-            misuse::outgrow();
+            outgrow();
             return object.as_ptr();
         }
         return to;
@@ -286,6 +240,14 @@ unsafe fn resize(object: NonNull<u8>, block: Block, size: usize, align: usize) -
         free(object.as_ptr());
     }
     to
+}
+
+/// A block stays as large as it is though its owner believes it to be smaller. Freed by its size it comes to the objects
+/// of that size, serves as one of them, and is found when it goes back to a slab. A block of the bootstrap has no slab.
+fn outgrow() {
+    if let Some(global) = state::global() {
+        global.classes.outgrow();
+    }
 }
 
 /// Makes a large block larger or smaller where it is; false when it stays as it was.
@@ -309,25 +271,19 @@ unsafe fn resize_run(object: NonNull<u8>, bytes: usize) -> bool {
 ///
 /// # Safety
 /// None of these functions has got the block back yet.
-///
-/// ```
-/// use larder::heap::global;
-/// let at = global::alloc(100, 1);
-/// // SAFETY: taken above, put once.
-/// unsafe {
-///     assert_eq!(global::usable_size(at), 112);
-///     global::free(at);
-/// }
-/// ```
 #[must_use]
 pub unsafe fn usable_size(at: *mut u8) -> usize {
     let Some(object) = NonNull::new(at) else {
         return 0;
     };
-    block_at(object).map_or_else(|| debugged::size(object), |block| block.bytes)
+    match (block_at(object), checker()) {
+        (Some(block), _) => block.bytes,
+        (None, Some(checker)) => checked::size(checker, object),
+        (None, None) => 0,
+    }
 }
 
-/// The block that begins at an address; none for what is debugged or no block of this heap.
+/// The block that begins at an address; none for what is checked or no block of this heap.
 fn block_at(object: NonNull<u8>) -> Option<Block> {
     if let Some(global) = state::global() {
         if let Some(class) = global.classes.class_at(object) {
@@ -346,11 +302,7 @@ fn block_at(object: NonNull<u8>) -> Option<Block> {
 
 /// Gives everything back to the system that is not in use, but for what other threads have in their magazines. Returns
 /// bytes of slabs that went.
-///
-/// ```
-/// larder::heap::global::trim();
-/// ```
-pub fn trim() -> usize {
+pub(super) fn trim() -> usize {
     if let Some(heap) = slot::heap() {
         heap.trim();
     }
@@ -359,14 +311,9 @@ pub fn trim() -> usize {
 
 /// Starts a thread that gives back, periodically, what was not used for an interval.
 ///
-/// ```
-/// larder::heap::global::start_reaper(std::time::Duration::from_secs(1))?;
-/// # Ok::<(), std::io::Error>(())
-/// ```
-///
 /// # Errors
 /// When no thread can be started, or there is no heap.
-pub fn start_reaper(interval: Duration) -> std::io::Result<()> {
+pub(super) fn start_helper(interval: Duration) -> std::io::Result<()> {
     state::global_or_make()
         .ok_or(std::io::ErrorKind::OutOfMemory)?
         .classes
@@ -396,7 +343,7 @@ fn alloc_odd(size: usize, align: usize, zeroed: bool, origin: Origin) -> *mut u8
         Source::Heap(heap) => heap.alloc(layout),
         Source::Cpus if zeroed => global.classes.alloc_zeroed(layout),
         Source::Cpus => global.classes.alloc(layout),
-        Source::Debug(debug) => debugged::alloc(debug, layout, zeroed, origin),
+        Source::Checked(checker) => checked::alloc(checker, layout, zeroed, origin),
     })
 }
 
@@ -419,10 +366,10 @@ unsafe fn free_without_heap(object: NonNull<u8>, size: usize, align: usize, call
         return unsafe { heap.put(object, class) };
     }
     // SAFETY: as above.
-    unsafe { global.classes.free(object) };
+    unsafe { global.classes.dealloc_by_address(object) };
 }
 
-/// What is no object of a size class: a large one, a debugged one, one of the bootstrap, or no block at all.
+/// What is no object of a size class: a large one, a checked one, one of the bootstrap, or no block at all.
 ///
 /// # Safety
 /// As for [`free_without_heap`].
@@ -437,12 +384,14 @@ unsafe fn free_odd(object: NonNull<u8>, size: usize, align: usize, call: Call) {
         Some(heap) => unsafe { heap.put_large(object) }.is_ok(),
         // SAFETY: as above.
         None => unsafe {
-            debugged::free(object, size, align, call)
+            global
+                .checker()
+                .is_some_and(|checker| checked::free(checker, object, size, align, call))
                 || global.classes.family().put_large(object).is_ok()
         },
     };
     if !state::global().is_some_and(put) {
-        debugged::foreign(object, call);
+        checked::foreign(checker(), object, call);
     }
 }
 
@@ -464,7 +413,7 @@ unsafe fn realloc_without_heap(
     }
 }
 
-/// What is no block of the ordinary heap: a debugged one, or no block at all.
+/// What is no block of the ordinary heap: a checked one, or no block at all.
 ///
 /// # Safety
 /// As for [`realloc`].
@@ -477,12 +426,11 @@ unsafe fn realloc_odd(
     align: usize,
     call: Call,
 ) -> *mut u8 {
-    // SAFETY: the caller's promise.
-    match unsafe { debugged::realloc(object, old, size, align, call) } {
-        Some(at) => at,
-        None => {
-            debugged::foreign(object, call);
-            null_mut()
-        }
-    }
+    let done = checker()
+        // SAFETY: the caller's promise.
+        .and_then(|checker| unsafe { checked::realloc(checker, object, old, size, align, call) });
+    done.unwrap_or_else(|| {
+        checked::foreign(checker(), object, call);
+        null_mut()
+    })
 }

@@ -1,8 +1,13 @@
 //! The allocator of a Rust program.
 
 use core::alloc::{GlobalAlloc, Layout};
+use core::time::Duration;
 
-use super::front;
+use super::{GlobalStats, front, stats};
+#[cfg(feature = "debug-heap")]
+use super::{checked::inside, debugged};
+#[cfg(feature = "debug-heap")]
+use crate::heap::debug::{Here, LeakStats, LiveBlock, Options};
 
 /// The allocator of a program: `#[global_allocator] static ALLOCATOR: larder::Larder = larder::Larder;`
 ///
@@ -37,5 +42,63 @@ unsafe impl GlobalAlloc for Larder {
     unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         // SAFETY: the caller's promise.
         unsafe { front::realloc_sized(at, layout.size(), size, layout.align()) }
+    }
+}
+
+impl Larder {
+    /// What the program's heap holds. Counts nothing before the first allocation.
+    #[must_use]
+    pub fn stats() -> GlobalStats {
+        stats::stats()
+    }
+
+    /// Gives everything back to the system that is not in use, but for what other threads have in their magazines. Returns
+    /// bytes of slabs that went.
+    pub fn trim() -> usize {
+        front::trim()
+    }
+
+    /// Starts a thread that gives back, periodically, what was not used for an interval.
+    ///
+    /// # Errors
+    /// When no thread can be started, or there is no heap.
+    pub fn start_helper(interval: Duration) -> std::io::Result<()> {
+        front::start_helper(interval)
+    }
+}
+
+/// Where `LARDER_MALLOC_DEBUG` asks for checks; else these find nothing.
+#[cfg(feature = "debug-heap")]
+impl Larder {
+    /// What is checked; `None` where nothing is.
+    #[must_use]
+    pub fn debug_options() -> Option<Options> {
+        debugged::heap().map(|heap| *heap.options())
+    }
+
+    /// Shows every live block of the program. Each is shown once, and those that come and go meanwhile may be missed. What `f`
+    /// allocates itself is not checked. Takes time in proportion to the blocks that there were at most.
+    ///
+    /// ```
+    /// larder::Larder::for_each_live(|block| println!("{} bytes at {:#x}", block.size, block.address));
+    /// ```
+    pub fn for_each_live(mut f: impl FnMut(LiveBlock)) {
+        if let Some(heap) = debugged::heap() {
+            inside(|| heap.for_each_live(&mut f));
+        }
+    }
+
+    /// Looks at the redzones of all blocks and at all freed blocks that are kept. Reports each damage, and ends the process
+    /// unless the options say that it goes on. Returns how many there were.
+    pub fn check() -> usize {
+        debugged::heap().map_or(0, |heap| inside(|| heap.check()))
+    }
+
+    /// Searches for blocks that nothing of the program points to, and reports them on standard error by the place that
+    /// allocated them. Threads are stopped for the time of it: some milliseconds and what it takes to read all memory that the
+    /// program wrote. `None` without checks, or without memory for the search.
+    pub fn leaks() -> Option<LeakStats> {
+        let here = Here::new();
+        debugged::heap().and_then(|heap| inside(|| heap.leaks(&here)))
     }
 }

@@ -2,17 +2,9 @@
 
 use core::ptr::NonNull;
 
-use super::{bootstrap, state};
+use super::bootstrap;
 use crate::objects::Misuse;
 use crate::os::say::say;
-
-/// A block stays as large as it is though its owner believes it to be smaller. Freed by its size it comes to the objects
-/// of that size, serves as one of them, and is found when it goes back to a slab. A block of the bootstrap has no slab.
-pub(super) fn outgrow() {
-    if let Some(global) = state::global() {
-        global.classes.outgrow();
-    }
-}
 
 /// What the family meets when objects go back to their slabs. Blocks of the bootstrap are no objects, but may have
 /// served as objects.

@@ -6,38 +6,27 @@
 //! may come at any time: before `main`, while the family is being made, at a thread's end.
 //!
 //! All functions follow malloc's contract: null for no memory, never a panic and never an abort for want of memory.
-//!
-//! ```
-//! use larder::heap::global;
-//!
-//! let at = global::alloc(100, 16);
-//! assert!(!at.is_null());
-//! // SAFETY: taken above, put once.
-//! unsafe {
-//!     assert!(global::usable_size(at) >= 100);
-//!     global::free(at);
-//! }
-//! ```
 
 mod bootstrap;
+mod checked;
+#[cfg(feature = "debug-heap")]
 mod debugged;
+#[cfg(feature = "debug-heap")]
+mod fault;
 mod front;
 mod larder;
 mod misuse;
 mod mode;
-mod quick;
 mod reaper;
 mod slot;
 mod state;
 mod stats;
 
-pub use debugged::{check, debug_options, for_each_live, leaks};
 pub use front::{
-    alloc, alloc_as, alloc_zeroed, free, free_aligned_as, free_as, free_sized, free_sized_as,
-    realloc, realloc_sized, start_reaper, trim, usable_size,
+    alloc, alloc_as, alloc_or, alloc_zeroed, free, free_aligned_as, free_sized, free_sized_as,
+    realloc, realloc_sized, try_alloc_computed, try_free, usable_size,
 };
 pub use larder::Larder;
-pub use mode::{Mode, mode};
-pub use quick::{try_alloc, try_alloc_computed, try_free};
+pub use mode::Mode;
 pub use reaper::reaper_interval;
-pub use stats::{ClassStats, GlobalStats, stats};
+pub use stats::{ClassStats, GlobalStats};

@@ -1,20 +1,9 @@
 //! Whether threads or CPUs have the magazines.
 
-use super::state;
 use crate::os::rseq;
 use crate::os::say::say_unknown;
 
 /// How the program's heap keeps objects ready.
-///
-/// ```
-/// use larder::heap::global::{self, Mode};
-/// drop(Box::new(1));
-/// match global::mode() {
-///     Some(Mode::PerThread) => println!("magazines follow the threads"),
-///     Some(mode) => println!("magazines follow the CPUs ({})", mode.name()),
-///     None => println!("another allocator is the program's"),
-/// }
-/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Mode {
@@ -28,10 +17,6 @@ pub enum Mode {
 
 impl Mode {
     /// The name that the environment and the statistics use.
-    ///
-    /// ```
-    /// assert_eq!(larder::heap::global::Mode::PerCpu.name(), "per-cpu");
-    /// ```
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -42,7 +27,7 @@ impl Mode {
     }
 
     /// The mode that `LARDER_MALLOC_MODE` names, or the default; and the mode of the CPUs' magazines behind the
-    /// threads. What cannot be had is replaced by what can, and [`mode`] says which it is. A word that names no mode is
+    /// threads. What cannot be had is replaced by what can, and the statistics say which it is. A word that names no mode is
     /// reported in a line.
     pub(super) fn chosen() -> (Self, rseq::Mode) {
         let word = environment(c"LARDER_MALLOC_MODE").unwrap_or_default();
@@ -80,16 +65,4 @@ pub(super) fn environment(name: &core::ffi::CStr) -> Option<&'static [u8]> {
         let value = libc::getenv(name.as_ptr());
         (!value.is_null()).then(|| core::ffi::CStr::from_ptr(value).to_bytes())
     }
-}
-
-/// The mode of the program's heap; `None` before its first use, and where it could not be made.
-///
-/// ```
-/// // Null without memory.
-/// assert!(!larder::heap::global::alloc(10, 1).is_null());
-/// assert!(larder::heap::global::mode().is_some());
-/// ```
-#[must_use]
-pub fn mode() -> Option<Mode> {
-    state::global().map(|global| global.mode)
 }

@@ -6,12 +6,12 @@
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
 use core::ptr::{NonNull, null_mut};
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use core::time::Duration;
 
 use super::mode::environment;
 use super::slot::{self, Stage};
-use super::state::{self, Global};
+use crate::objects::Family;
 use crate::os::errno::KeptErrno;
 use crate::os::say::say;
 use crate::os::signals::Blocked;
@@ -29,17 +29,21 @@ const MOST: f64 = 86_400.0;
 static INTERVAL: AtomicU64 = AtomicU64::new(0);
 /// Fork generation that has the thread, or whose system refused it; 0 is none.
 static STARTED: AtomicU32 = AtomicU32::new(0);
+/// The family that it gives back; null before the heap is there, and where it is checked: what is freed is kept there on purpose,
+/// and the search for leaks stops all threads by signals.
+static FAMILY: AtomicPtr<Family> = AtomicPtr::new(null_mut());
+
+/// The thread may be started from now on.
+pub(super) fn serve(family: &'static Family) {
+    FAMILY.store(core::ptr::from_ref(family).cast_mut(), Ordering::Release);
+}
+
+fn family() -> Option<&'static Family> {
+    // SAFETY: null, or what `serve` got, which stays.
+    unsafe { FAMILY.load(Ordering::Acquire).as_ref() }
+}
 
 /// What `LARDER_MALLOC_REAPER` may say: seconds from 0.01 to 86400, with a fraction or without. `None` is anything else.
-///
-/// ```
-/// use std::time::Duration;
-/// use larder::heap::global::reaper_interval;
-/// assert_eq!(reaper_interval("2.5"), Some(Duration::from_millis(2500)));
-/// for odd in ["", "0", "-1", "1e3", "1s", "90000"] {
-///     assert_eq!(reaper_interval(odd), None, "{odd}");
-/// }
-/// ```
 #[must_use]
 pub fn reaper_interval(seconds: &str) -> Option<Duration> {
     let digits = |b: u8| b.is_ascii_digit() || b == b'.';
@@ -76,18 +80,14 @@ fn slow_call() {
     if STARTED.load(Ordering::Relaxed) == now {
         return;
     }
-    if let Some(global) = state::global() {
-        consider(global, now);
+    if let Some(family) = family() {
+        consider(family, now);
     }
 }
 
 #[cold]
-fn consider(global: &Global, now: u32) {
-    // What is debugged is kept on purpose, and its search for leaks stops all threads by signals.
-    if slot::stage() == Stage::Making
-        || global.debug().is_some()
-        || global.classes.family().pool().stats().held_bytes < WORTH
-    {
+fn consider(family: &Family, now: u32) {
+    if slot::stage() == Stage::Making || family.pool().stats().held_bytes < WORTH {
         return;
     }
     let seen = STARTED.load(Ordering::Relaxed);
@@ -148,12 +148,12 @@ extern "C" fn rounds(_: *mut c_void) -> *mut c_void {
     // SAFETY: a name that ends, and fits.
     unsafe { libc::pthread_setname_np(libc::pthread_self(), c"larder-reaper".as_ptr()) };
     let interval = Duration::from_nanos(INTERVAL.load(Ordering::Relaxed));
-    while let Some(global) = state::global() {
+    while let Some(family) = family() {
         std::thread::sleep(interval);
         if is_alone() {
             break;
         }
-        global.classes.family().reap_unasked();
+        family.reap_unasked();
     }
     null_mut()
 }
@@ -195,6 +195,14 @@ fn ended_but_one(line: &[u8]) -> Option<bool> {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_interval_is_a_number_of_seconds() {
+        assert_eq!(reaper_interval("2.5"), Some(Duration::from_millis(2500)));
+        for odd in ["", "0", "-1", "1e3", "1s", "90000"] {
+            assert_eq!(reaper_interval(odd), None, "{odd}");
+        }
+    }
 
     #[test]
     fn the_last_thread_knows_that_it_is_alone() {

@@ -10,9 +10,8 @@ use core::time::Duration;
 
 use super::mode::Mode;
 use super::slot::{self, Stage};
-use super::{bootstrap, debugged, misuse, reaper};
-use crate::heap::debug::DebugHeap;
-use crate::heap::{Classes, Heap};
+use super::{bootstrap, checked, misuse, reaper};
+use crate::heap::{Checker, Classes, Heap};
 use crate::objects::{Family, RawCache};
 use crate::os::errno::KeptErrno;
 use crate::os::{Linux, System, counts_all_memory, fork, physical_memory, turns, wait_turn};
@@ -49,15 +48,15 @@ enum Threads {
     Heaps(libc::pthread_key_t),
     /// The CPUs' stocks.
     Cpus,
-    /// The debug heap.
-    Debug(DebugHeap),
+    /// What checks every block.
+    Checked(Box<dyn Checker>),
 }
 
 /// What a thread without a heap allocates from.
 pub(super) enum Source<'a> {
     Heap(&'static Heap),
     Cpus,
-    Debug(&'a DebugHeap),
+    Checked(&'a dyn Checker),
 }
 
 struct Place(UnsafeCell<MaybeUninit<Global>>);
@@ -116,7 +115,13 @@ fn make_claimed() -> Option<&'static Global> {
         // SAFETY: the claim is this thread's, and no thread reads the place before the pointer is stored.
         let at = unsafe { (*PLACE.0.get()).write(made) };
         GLOBAL.store(at, Ordering::Release);
-        debugged::begin();
+        match at.checker() {
+            None => reaper::serve(at.classes.family()),
+            #[cfg(feature = "debug-heap")]
+            Some(checker) => super::debugged::begin(checker),
+            #[cfg(not(feature = "debug-heap"))]
+            Some(_) => {}
+        }
     }
     CLAIM.store(0, Ordering::Release);
     slot::set_stage(stage);
@@ -185,8 +190,8 @@ fn make() -> Option<Global> {
         .name("threads")
         .build(&family)
         .ok()?;
-    let (threads, mode) = match debugged::make(&family) {
-        Some(debug) => (Threads::Debug(debug), mode),
+    let (threads, mode) = match checked::make(&family) {
+        Some(checker) => (Threads::Checked(checker), mode),
         // Without a key a thread's end would go unnoticed. Then the CPUs' stocks are used, under locks, and the mode says so.
         None if mode == Mode::PerThread => match make_key() {
             Some(key) => (Threads::Heaps(key), mode),
@@ -231,10 +236,10 @@ fn granted(most: usize) -> Option<usize> {
 }
 
 impl Global {
-    /// The debug heap, if the program has one.
-    pub(super) fn debug(&self) -> Option<&DebugHeap> {
+    /// What checks every block, if they are checked.
+    pub(super) fn checker(&self) -> Option<&dyn Checker> {
         match &self.threads {
-            Threads::Debug(debug) => Some(debug),
+            Threads::Checked(checker) => Some(checker.as_ref()),
             _ => None,
         }
     }
@@ -245,9 +250,9 @@ impl Global {
         match &self.threads {
             Threads::Heaps(key) => self.start_thread(*key).map_or(Source::Cpus, Source::Heap),
             Threads::Cpus => Source::Cpus,
-            // What it allocates itself is not debugged.
-            Threads::Debug(_) if slot::stage() == Stage::Inside => Source::Cpus,
-            Threads::Debug(debug) => Source::Debug(debug),
+            // What it allocates itself is not checked.
+            Threads::Checked(_) if slot::stage() == Stage::Inside => Source::Cpus,
+            Threads::Checked(checker) => Source::Checked(checker.as_ref()),
         }
     }
 

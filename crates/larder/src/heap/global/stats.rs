@@ -1,18 +1,16 @@
 //! What the program's heap holds.
 
-use super::{Mode, bootstrap, mode, state};
+use super::{Mode, bootstrap, state};
 use crate::heap::{CLASSES, SIZES};
 
 /// One size class.
 ///
 /// ```
-/// use larder::heap::{SIZES, global};
-/// let at = global::alloc(10, 1);
-/// let class = global::stats().classes[0];
-/// assert_eq!(class.size, SIZES[0]);
+/// # #[global_allocator] static ALLOCATOR: larder::Larder = larder::Larder;
+/// let boxed = Box::new([0_u8; 10]);
+/// let class = larder::Larder::stats().classes[0];
+/// assert_eq!(class.size, 16);
 /// assert!(class.out >= 1 && class.held_bytes > 0);
-/// # // SAFETY: taken above, put once.
-/// # unsafe { global::free(at) };
 /// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ClassStats {
@@ -29,12 +27,10 @@ pub struct ClassStats {
 /// What the program's heap holds. Read without stopping any thread, so the numbers are of slightly different moments.
 ///
 /// ```
-/// use larder::heap::global;
-/// let at = global::alloc(2_000_000, 1);
-/// let stats = global::stats();
+/// # #[global_allocator] static ALLOCATOR: larder::Larder = larder::Larder;
+/// let large = vec![1_u8; 2_000_000];
+/// let stats = larder::Larder::stats();
 /// assert!(stats.large_bytes >= 2_000_000 && stats.held_bytes >= stats.out_bytes);
-/// # // SAFETY: taken above, put once.
-/// # unsafe { global::free(at) };
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GlobalStats {
@@ -54,19 +50,9 @@ pub struct GlobalStats {
     pub bootstrap_bytes: usize,
 }
 
-/// What the program's heap holds.
-///
-/// ```
-/// use larder::heap::global;
-/// let at = global::alloc(100, 1);
-/// assert!(global::stats().held_bytes > 0);
-/// // SAFETY: taken above, put once.
-/// unsafe { global::free(at) };
-/// ```
-#[must_use]
-pub fn stats() -> GlobalStats {
+pub(super) fn stats() -> GlobalStats {
     let mut stats = GlobalStats {
-        mode: mode(),
+        mode: state::global().map(|global| global.mode),
         classes: SIZES.map(|size| ClassStats {
             size,
             ..ClassStats::default()

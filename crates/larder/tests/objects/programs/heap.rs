@@ -89,9 +89,9 @@ impl World {
         unsafe {
             match (self.heaps.get(heap), known) {
                 (Some(heap), true) => heap.dealloc(at, layout),
-                (Some(heap), false) => heap.free(at),
+                (Some(heap), false) => heap.dealloc_by_address(at),
                 (None, true) => self.classes.dealloc(at, layout),
-                (None, false) => self.classes.free(at),
+                (None, false) => self.classes.dealloc_by_address(at),
             }
         }
     }
@@ -160,7 +160,7 @@ impl World {
                             && (i + op) % 3 == 0
                         {
                             // SAFETY: taken from this heap, and gone from the list.
-                            unsafe { heap.free(object.at) };
+                            unsafe { heap.dealloc_by_address(object.at) };
                         }
                     }
                     self.private = None;
@@ -195,7 +195,7 @@ impl World {
                 object.check(object.layout.size());
                 if i % 2 == 0 {
                     // SAFETY: taken from this heap, put once.
-                    unsafe { heap.free(object.at) };
+                    unsafe { heap.dealloc_by_address(object.at) };
                 }
             }
         }

@@ -7,6 +7,7 @@ use super::LeakStats;
 use super::memory::{Reader, each_word, range};
 use super::roots::{Maps, without};
 use super::threads::{Here, Stopped};
+use crate::heap::Origin;
 use crate::os::{MetaSlice, OsError, ZeroIsValid};
 
 /// Reached from the roots.
@@ -36,14 +37,14 @@ unsafe impl ZeroIsValid for Block {}
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Group {
     pub(super) stack: u32,
-    pub(super) origin: u8,
+    pub(super) origin: Origin,
     pub(super) bytes: usize,
     pub(super) blocks: usize,
     /// So many of them are reached from others that cannot be reached.
     pub(super) indirect: usize,
 }
 
-// SAFETY: numbers.
+// SAFETY: numbers, and an origin, whose first is 0.
 unsafe impl ZeroIsValid for Group {}
 
 /// The live blocks by address, and those that were reached and not looked into yet.
@@ -114,32 +115,27 @@ impl Marks {
 pub(super) struct Found(Marks);
 
 /// Searches. The lock is held, so that no block comes or goes.
-pub(super) fn find(heap: &DebugHeap, inner: &mut Inner, here: &Here) -> Result<Found, OsError> {
+pub(super) fn find(heap: &DebugHeap, inner: &Inner, here: &Here) -> Result<Found, OsError> {
     let system = heap.storage.system();
-    let live = inner
-        .records
-        .numbers()
-        .filter(|&n| inner.records.get(n).state == LIVE)
-        .count();
+    let all = || {
+        let used = inner.records.after(0);
+        used.filter(|(_, record)| record.state == LIVE)
+    };
+    let live = all().count();
     let mut marks = Marks {
         blocks: MetaSlice::new(system.clone(), live.max(1))?,
         count: live,
         pending: MetaSlice::new(system.clone(), live.max(1))?,
         waiting: 0,
     };
-    let mut i = 0;
-    for number in inner.records.numbers() {
-        let record = inner.records.get(number);
-        if record.state == LIVE {
-            marks.blocks[i] = Block {
-                at: record.at,
-                end: record.at + record.size.max(1),
-                size: record.size,
-                record: number,
-                state: 0,
-            };
-            i += 1;
-        }
+    for (block, (number, record)) in marks.blocks.iter_mut().zip(all()) {
+        *block = Block {
+            at: record.at,
+            end: record.at + record.size.max(1),
+            size: record.size,
+            record: number,
+            state: 0,
+        };
     }
     marks.blocks[..live].sort_unstable_by_key(|block| block.at);
     let mut reader = Reader::new(system)?;
@@ -221,14 +217,15 @@ impl Found {
         let mut groups = MetaSlice::<Group>::new(inner.records.system().clone(), count.max(1))?;
         let key = |block: &Block| {
             let record = inner.records.get(block.record);
-            (record.alloc_stack, record.origin)
+            (record.alloc_stack, record.origin as u8)
         };
         let all = self.0.count;
         // Lost ones first, and of these those of one place together.
         self.0.blocks[..all].sort_unstable_by_key(|b| (b.state & REACHED, key(b)));
         let mut used = 0;
         for block in &self.0.blocks[..count] {
-            let (stack, origin) = key(block);
+            let record = inner.records.get(block.record);
+            let (stack, origin) = (record.alloc_stack, record.origin);
             let is_same = |g: &Group| g.stack == stack && g.origin == origin;
             if used == 0 || !is_same(&groups[used - 1]) {
                 groups[used] = Group {

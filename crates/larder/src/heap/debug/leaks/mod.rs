@@ -14,15 +14,9 @@ mod threads;
 pub(crate) use threads::Here;
 
 use super::heap::DebugHeap;
+use super::output::say;
 
 /// What the search found.
-///
-/// ```
-/// use larder::heap::debug::LeakStats;
-/// let tell = |found: LeakStats| println!("{} bytes in {} of {} blocks", found.bytes, found.blocks, found.live);
-/// // Where `LARDER_MALLOC_DEBUG` has the word `leaks`; else there is nothing to search.
-/// larder::heap::global::leaks().map(tell);
-/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct LeakStats {
@@ -37,28 +31,22 @@ pub struct LeakStats {
 impl DebugHeap {
     /// Searches, and reports what it found. `None` when there was no memory for it.
     pub(crate) fn leaks(&self, here: &Here) -> Option<LeakStats> {
-        let mut inner = self.inner.lock();
-        let found = mark::find(self, &mut inner, here);
-        let stats = match found {
-            Ok(found) => {
-                let stats = found.stats();
-                let groups = found.groups(&inner).ok();
-                // Names are looked up without the lock.
-                drop(inner);
-                if let Some(groups) = groups {
-                    report::tell(self, &groups, stats);
-                    return Some(stats);
-                }
-                None
+        let inner = self.inner.lock();
+        let found = mark::find(self, &inner, here).and_then(|found| {
+            let stats = found.stats();
+            Ok((found.groups(&inner)?, stats))
+        });
+        // Names are looked up without the lock.
+        drop(inner);
+        match found {
+            Ok((groups, stats)) => {
+                report::tell(self, &groups, stats);
+                Some(stats)
             }
             Err(_) => {
-                drop(inner);
+                say(format_args!("leaks: there is no memory to search them"));
                 None
             }
-        };
-        if stats.is_none() {
-            report::refused();
         }
-        stats
     }
 }

@@ -2,7 +2,6 @@
 
 use core::fmt::{self, Write};
 
-use super::super::call::Origin;
 use super::super::heap::DebugHeap;
 use super::super::output::Output;
 use super::super::symbol;
@@ -11,14 +10,6 @@ use super::mark::{Group, Groups};
 
 /// Most places that are reported.
 const MOST: usize = 100;
-
-/// Says that there was no search.
-pub(super) fn refused() {
-    let _ = writeln!(
-        Output::new(),
-        "larder: leaks: there is no memory to search them"
-    );
-}
 
 pub(super) fn tell(heap: &DebugHeap, groups: &Groups, stats: LeakStats) {
     let mut out = Output::new();
@@ -35,7 +26,7 @@ fn write(heap: &DebugHeap, groups: &[Group], stats: LeakStats, out: &mut Output)
             "larder: leak: {} bytes in {}, by {}",
             group.bytes,
             count(group.blocks, "block"),
-            Origin::of(group.origin).name()
+            group.origin.name()
         )?;
         match group.indirect {
             0 => {}
@@ -59,22 +50,6 @@ fn write(heap: &DebugHeap, groups: &[Group], stats: LeakStats, out: &mut Output)
 }
 
 /// A number of things in words.
-fn count(n: usize, thing: &'static str) -> Count {
-    Count { n, thing }
-}
-
-struct Count {
-    n: usize,
-    thing: &'static str,
-}
-
-impl fmt::Display for Count {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.n, self.thing)?;
-        if self.n == 1 {
-            Ok(())
-        } else {
-            f.write_str("s")
-        }
-    }
+fn count(n: usize, thing: &'static str) -> impl fmt::Display {
+    fmt::from_fn(move |f| write!(f, "{n} {thing}{}", if n == 1 { "" } else { "s" }))
 }

@@ -7,15 +7,22 @@ use core::marker::PhantomData;
 use core::ptr::NonNull;
 
 use super::account::{Account, HeapStats};
+use super::call::{Checker, Origin};
 use super::class::{CLASSES, GRAIN, SIZES, class_of_layout, computed_class, small_class_of_layout};
-use super::classes::Classes;
+use super::classes::{Classes, Quiet};
 use super::error::AllocError;
 use crate::magazine::Pair;
-use crate::objects::{Family, Misuse, ObjectError, RawCache, View};
+use crate::objects::{Misuse, ObjectError, RawCache, View};
 
-/// Fewest pages of a private heap's slabs: as many as slabs can have, since they all go at once.
-const PRIVATE_SLAB_PAGES: usize = 64;
-
+/// Bytes of free objects in the magazines of a class from which on they are collected: with fewer, hardly a slab becomes whole.
+const LEAST: usize = 16 << 10;
+/// Bytes of the longest run of pages for which it makes sense.
+const MOST_RUN: usize = 256 << 10;
+/// Calls of a heap that found its magazines empty, between two collections. Sizes that are needed in turn, and all of them within
+/// fewer calls, are a working set: memory grows until it has them all.
+const CALLS: u64 = 32;
+/// Exchanges of magazines since the last collection that show that a class needs what it has: to collect it would cost more of them.
+const BUSY: u32 = 8;
 /// A heap of one owner: magazines for every size class, made when they are needed. It moves between threads, and needs
 /// no lock, no atomic instruction and no thread-local: what Michael Maraist sketched in 2001 as the allocator that an
 /// interpreter carries in its own structure.
@@ -92,25 +99,6 @@ impl Heap {
         }
     }
 
-    /// A heap with slabs of its own: dropping it ends all its objects, large ones included, without visiting them: in
-    /// constant time for a slab and for a large object, whose list lies in metadata. A large object has two pages at least.
-    ///
-    /// ```
-    /// use std::alloc::Layout;
-    /// use larder::{heap::Heap, objects::Family};
-    /// let family = Family::new()?;
-    /// let heap = Heap::private(&family);
-    /// for _ in 0..1000 {
-    ///     heap.alloc(Layout::new::<[u64; 5]>())?;
-    /// }
-    /// drop(heap);                                     // and all of them are gone
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[must_use]
-    pub fn private(family: &Family) -> Self {
-        Self::new(&Classes::private(family, PRIVATE_SLAB_PAGES))
-    }
-
     /// The classes that it is made of.
     #[must_use]
     pub fn classes(&self) -> &Classes {
@@ -165,7 +153,7 @@ impl Heap {
     pub fn alloc_zeroed(&self, layout: Layout) -> Result<NonNull<u8>, AllocError> {
         match small_class_of_layout(layout) {
             None => return self.alloc_large(layout, true),
-            Some(class) if layout.align() <= GRAIN && self.classes.debug().is_none() => {
+            Some(class) if layout.align() <= GRAIN && !self.classes.is_checked() => {
                 return self.get_zeroed(class, layout.size());
             }
             Some(_) => {}
@@ -187,7 +175,7 @@ impl Heap {
             Some(class) => {
                 debug_assert!(
                     self.class_at(object) == Some(class)
-                        || self.classes.debug().is_some()
+                        || self.classes.is_checked()
                         || self.classes.family().has_outgrown(),
                     "{object:?} was put, which is no object of {} bytes of this heap",
                     SIZES[class]
@@ -213,11 +201,11 @@ impl Heap {
     /// let layout = Layout::new::<[u64; 4]>();
     /// let object = heap.alloc(layout)?;
     /// // SAFETY: taken above, put once; the layout is not needed.
-    /// unsafe { heap.free(object) };
+    /// unsafe { heap.dealloc_by_address(object) };
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
-    pub unsafe fn free(&self, object: NonNull<u8>) {
+    pub unsafe fn dealloc_by_address(&self, object: NonNull<u8>) {
         match self.class_at(object) {
             // SAFETY: the caller's promise.
             Some(class) => unsafe { self.put(object, class) },
@@ -245,6 +233,127 @@ impl Heap {
             .map(|class| self.pair(class).len() * SIZES[class])
             .sum();
         self.account().stats(stocked)
+    }
+
+    /// Fills `out` with objects of `layout`, a magazine's worth at a time.
+    ///
+    /// # Errors
+    /// See [`AllocError`]; then none was taken.
+    ///
+    /// ```
+    /// use std::alloc::Layout;
+    /// use larder::{heap::{Classes, Heap}, objects::Family};
+    /// let heap = Heap::new(&Classes::new(&Family::new()?));
+    /// let layout = Layout::new::<[u64; 4]>();
+    /// let mut objects = [std::ptr::NonNull::dangling(); 100];
+    /// heap.alloc_many(layout, &mut objects)?;
+    /// // SAFETY: taken above with this layout, each put once.
+    /// unsafe { heap.dealloc_many(&objects, layout) };
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn alloc_many(&self, layout: Layout, out: &mut [NonNull<u8>]) -> Result<(), AllocError> {
+        let class = class_of_layout(layout).filter(|_| layout.align() <= GRAIN);
+        let mut taken = 0;
+        while taken < out.len() {
+            let rest = &mut out[taken..];
+            if let Some(class) = class {
+                // SAFETY: a pointer is as large and aligned as its address, and the rounds of a heap are addresses of objects,
+                // which are not null.
+                let rounds = unsafe { &mut *(&raw mut *rest as *mut [usize]) };
+                let n = self.pair(class).try_get_many(rounds);
+                for place in &mut rest[..n] {
+                    *place = object(place.as_ptr() as usize);
+                }
+                taken += n;
+            }
+            if let Some(place) = out.get_mut(taken) {
+                match self.alloc(layout) {
+                    Ok(object) => *place = object,
+                    Err(error) => {
+                        // SAFETY: taken above.
+                        unsafe { self.dealloc_many(&out[..taken], layout) };
+                        return Err(error);
+                    }
+                }
+                taken += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives many objects back, a magazine's worth at a time.
+    ///
+    /// # Safety
+    /// As for [`dealloc`](Self::dealloc), for each.
+    pub unsafe fn dealloc_many(&self, objects: &[NonNull<u8>], layout: Layout) {
+        let class = class_of_layout(layout);
+        let mut rest = objects;
+        while !rest.is_empty() {
+            if let Some(class) = class {
+                // SAFETY: a pointer is as large and aligned as its address, which is a round.
+                let rounds = unsafe { &*(&raw const *rest as *const [usize]) };
+                rest = &rest[self.pair(class).try_put_many(rounds)..];
+            }
+            if let Some((&first, others)) = rest.split_first() {
+                // SAFETY: the caller's promise.
+                unsafe { self.dealloc(first, layout) };
+                rest = others;
+            }
+        }
+    }
+
+    /// Bounds what the heap takes, in bytes: objects in use and free ones in its magazines, by the sizes of their
+    /// classes. Checked when a magazine is empty, so up to a magazine's worth may be in use already.
+    ///
+    /// ```
+    /// use std::alloc::Layout;
+    /// use larder::{heap::{Classes, Heap}, objects::Family};
+    /// let heap = Heap::new(&Classes::new(&Family::new()?));
+    /// let layout = Layout::new::<[u64; 4]>();
+    /// heap.set_limit(1 << 20);
+    /// assert!(heap.alloc(Layout::new::<[u8; 2 << 20]>()).is_err());
+    /// assert!(heap.alloc(layout).is_ok());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn set_limit(&self, bytes: usize) {
+        self.account().limit = bytes;
+    }
+
+    /// Calls `f` when the heap takes memory beyond `bytes`; once until it has fallen below again.
+    ///
+    /// ```
+    /// use std::{alloc::Layout, sync::atomic::{AtomicUsize, Ordering}};
+    /// use larder::{heap::{Classes, Heap}, objects::Family};
+    /// static TOLD: AtomicUsize = AtomicUsize::new(0);
+    /// let heap = Heap::new(&Classes::new(&Family::new()?));
+    /// heap.set_warning(1 << 20, |stats| TOLD.store(stats.charged_bytes, Ordering::Relaxed));
+    /// heap.alloc(Layout::new::<[u8; 2 << 20]>())?;
+    /// assert!(TOLD.load(Ordering::Relaxed) > 1 << 20);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn set_warning(&self, bytes: usize, f: impl Fn(HeapStats) + Send + 'static) {
+        let former = self.account().set_warning(bytes, Box::new(f));
+        drop(former);
+    }
+
+    /// Gives the free objects of its magazines to the depot.
+    ///
+    /// ```
+    /// use std::alloc::Layout;
+    /// use larder::{heap::{Classes, Heap}, objects::Family};
+    /// let heap = Heap::new(&Classes::new(&Family::new()?));
+    /// let layout = Layout::new::<[u64; 4]>();
+    /// let object = heap.alloc(layout)?;
+    /// // SAFETY: taken above with this layout, put once.
+    /// unsafe { heap.dealloc(object, layout) };
+    /// heap.trim();
+    /// assert_eq!(heap.stats().stocked_bytes, 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn trim(&self) {
+        for class in 0..CLASSES {
+            self.give_class(class, 0);
+        }
     }
 
     /// The magazines of a class. The borrow must end before anything else of this heap is called.
@@ -277,6 +386,33 @@ impl Heap {
         self.classes.class_of_owner(owner)
     }
 
+    /// An object of a class, if the loaded magazine has one.
+    #[inline(always)]
+    pub(super) fn try_get(&self, class: usize) -> Option<NonNull<u8>> {
+        self.try_get_round(class).map(object)
+    }
+
+    /// The address of an object of a class, if the loaded magazine has one.
+    #[inline(always)]
+    pub(super) fn try_get_round(&self, class: usize) -> Option<usize> {
+        self.pair(class).try_get()
+    }
+
+    /// Puts an object of these classes, found by its address, into the loaded magazine, if that has room and the classes have numbers of
+    /// their own.
+    ///
+    /// # Safety
+    /// The object is given up, where this is true.
+    #[inline(always)]
+    pub(super) unsafe fn try_put(&self, object: *mut u8) -> bool {
+        // SAFETY: the classes own the family.
+        let owner = unsafe { self.view.owner_inside(object as usize) };
+        owner.is_some_and(|owner| {
+            let class = usize::from(owner).wrapping_sub(self.first_number);
+            class < CLASSES && self.pair(class).try_put(object as usize)
+        })
+    }
+
     /// An object of a class.
     #[inline(always)]
     pub(super) fn get(&self, class: usize) -> Result<NonNull<u8>, AllocError> {
@@ -298,8 +434,8 @@ impl Heap {
     #[cold]
     #[inline(never)]
     fn alloc_missed(&self, class: usize, layout: Layout) -> Result<NonNull<u8>, AllocError> {
-        match self.classes.debug() {
-            Some(debug) => self.alloc_checked(debug, layout, false),
+        match self.classes.checker() {
+            Some(checker) => self.alloc_checked(checker, layout, false),
             None => self.alloc_slow(class),
         }
     }
@@ -341,9 +477,9 @@ impl Heap {
     #[cold]
     #[inline(never)]
     unsafe fn put_missed(&self, object: NonNull<u8>, class: usize, layout: Layout) {
-        match self.classes.debug() {
+        match self.classes.checker() {
             // SAFETY: the caller's promise.
-            Some(debug) => unsafe { self.free_checked(debug, object, Some(layout)) },
+            Some(checker) => unsafe { self.free_checked(checker, object, Some(layout)) },
             None => self.put_slow(object, class),
         }
     }
@@ -440,8 +576,8 @@ impl Heap {
         {
             return Ok(object);
         }
-        if let Some(debug) = self.classes.debug() {
-            return self.alloc_checked(debug, layout, zeroed);
+        if let Some(checker) = self.classes.checker() {
+            return self.alloc_checked(checker, layout, zeroed);
         }
         match class_of_layout(layout) {
             Some(class) if zeroed => return self.get_zeroed(class, layout.size()),
@@ -467,13 +603,13 @@ impl Heap {
     }
 
     /// # Safety
-    /// As for [`free`](Self::free).
+    /// As for [`dealloc_by_address`](Self::dealloc_by_address).
     #[cold]
     #[inline(never)]
     unsafe fn dealloc_large(&self, object: NonNull<u8>, layout: Option<Layout>) {
-        if let Some(debug) = self.classes.debug() {
+        if let Some(checker) = self.classes.checker() {
             // SAFETY: the caller's promise.
-            return unsafe { self.free_checked(debug, object, layout) };
+            return unsafe { self.free_checked(checker, object, layout) };
         }
         if let Some(class) = layout.and_then(class_of_layout) {
             // SAFETY: as above.
@@ -486,7 +622,7 @@ impl Heap {
     }
 
     /// # Safety
-    /// As for [`free`](Self::free).
+    /// As for [`dealloc_by_address`](Self::dealloc_by_address).
     pub(super) unsafe fn put_large(&self, object: NonNull<u8>) -> Result<(), Misuse> {
         let family = self.classes.family();
         let bytes = family.large_bytes(object)?;
@@ -494,6 +630,137 @@ impl Heap {
         unsafe { family.put_large(object)? };
         self.account().give_large(bytes);
         Ok(())
+    }
+
+    /// Gives the magazines of a class to the depot when they have so many objects.
+    pub(super) fn give_class(&self, class: usize, least: usize) {
+        if self.pair(class).len() >= least
+            && let Some(cache) = self.classes().cache(class)
+        {
+            let mut pair = core::mem::replace(self.pair(class), Pair::none());
+            self.account().give(pair.len() * SIZES[class]);
+            pair.give_up(cache.stock());
+        }
+    }
+
+    /// After an interval of the family, all magazines of the heap go to the depot, as those of the CPUs do: the next
+    /// intervals show which of them are needed. Only the heap's owner can do that, so it is done on the paths that are
+    /// slow anyway: a heap that is not called keeps what it has.
+    ///
+    /// And when memory grew somewhere: then those of the classes of which they hold much, see the [`growth`](super::growth).
+    ///
+    /// Five loads and two comparisons where neither happened.
+    #[inline]
+    pub(super) fn upkeep_if_due(&self) {
+        let now = self.classes().family().intervals();
+        if self.account().intervals != now {
+            self.account().intervals = now;
+            self.trim();
+        }
+        let now = self.classes().growth().collections();
+        if self.account().collections != now {
+            self.account().collections = now;
+            self.follow();
+        }
+    }
+
+    /// Before memory grows by `bytes`: collects what lies free, if it is time for that. See the [`growth`](super::growth).
+    #[cold]
+    pub(super) fn spare(&self, bytes: usize) {
+        let refills = self.account().refills;
+        if refills.wrapping_sub(self.account().collected) >= CALLS {
+            self.account().collected = refills;
+            let quiet = self.take_quiet();
+            self.classes()
+                .collect_if_due(&quiet, self.stocked(&quiet), || self.give_much(&quiet));
+        }
+        let pool = self.classes().family().pool();
+        pool.make_room(bytes.div_ceil(crate::os::page_size()));
+    }
+
+    /// As [`spare`](Self::spare), for a run of pages, if there is none; a longer one than slabs can make room for has to be new.
+    pub(super) fn spare_for_run(&self, bytes: usize) {
+        let pool = self.classes().family().pool();
+        if bytes <= MOST_RUN && !pool.has_ready_span(bytes.div_ceil(crate::os::page_size())) {
+            self.spare(bytes);
+        }
+    }
+
+    /// After a collection of another heap's: what this one has and does not need may serve the next one.
+    pub(super) fn follow(&self) {
+        self.give_much(&self.take_quiet());
+    }
+
+    /// Which classes exchanged magazines seldom since the last call.
+    fn take_quiet(&self) -> Quiet {
+        core::array::from_fn(|class| core::mem::take(self.exchanges(class)) < BUSY)
+    }
+
+    /// Gives the magazines of quiet classes to the depot that hold much.
+    fn give_much(&self, quiet: &Quiet) {
+        for class in (0..CLASSES).filter(|&class| quiet[class]) {
+            self.give_class(class, LEAST.div_ceil(SIZES[class]));
+        }
+    }
+
+    /// Bytes of free objects of quiet classes.
+    fn stocked(&self, quiet: &Quiet) -> usize {
+        let classes = (0..CLASSES).filter(|&class| quiet[class]);
+        classes
+            .map(|class| self.pair(class).len() * SIZES[class])
+            .sum()
+    }
+
+    /// A block of checked classes, counted as so many bytes as were asked for.
+    #[cold]
+    pub(super) fn alloc_checked(
+        &self,
+        checker: &dyn Checker,
+        layout: Layout,
+        zeroed: bool,
+    ) -> Result<NonNull<u8>, AllocError> {
+        self.account().room(layout.size())?;
+        let object = checker.alloc(layout, zeroed, Origin::Malloc)?;
+        self.account().take(layout.size());
+        self.warn();
+        Ok(object)
+    }
+
+    /// # Safety
+    /// As for [`dealloc`](Self::dealloc); misuse that can be found is reported.
+    #[cold]
+    pub(super) unsafe fn free_checked(
+        &self,
+        checker: &dyn Checker,
+        at: NonNull<u8>,
+        layout: Option<Layout>,
+    ) {
+        self.account().give(checker.live_size(at).unwrap_or(0));
+        // SAFETY: the caller's promise.
+        unsafe { checker.dealloc(at, layout) };
+    }
+
+    /// # Safety
+    /// As for [`realloc`](Self::realloc); misuse that can be found is reported.
+    #[cold]
+    pub(super) unsafe fn realloc_checked(
+        &self,
+        checker: &dyn Checker,
+        at: NonNull<u8>,
+        old: Option<Layout>,
+        new: Layout,
+    ) -> Result<NonNull<u8>, AllocError> {
+        let had = checker.live_size(at).unwrap_or(0);
+        let old_size = old.map_or(had, |old| old.size());
+        if new.size() > old_size {
+            self.account().room(new.size() - old_size)?;
+        }
+        // SAFETY: the caller's promise.
+        let to = unsafe { checker.resize(at, old, new) }?;
+        self.account().give(had);
+        self.account().take(new.size());
+        self.warn();
+        Ok(to)
     }
 
     /// Warns of too much memory, outside of all borrows: the function may use this heap's classes.
@@ -535,4 +802,103 @@ impl fmt::Debug for Heap {
 pub(super) fn object(round: usize) -> NonNull<u8> {
     // SAFETY: rounds are addresses inside the pool's reservation, which are not null.
     unsafe { NonNull::new_unchecked(round as *mut u8) }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use core::alloc::Layout;
+    use core::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+    use crate::heap::{Classes, SIZES};
+    use crate::objects::Family;
+
+    /// Takes an object of each class from a heap of new classes and says the numbers of their caches, and how many may be put by their
+    /// address alone.
+    fn numbers(family: &Family) -> (Classes, Vec<usize>, usize) {
+        let classes = Classes::plain(family, false);
+        let heap = Heap::new(&classes);
+        let objects: Vec<_> = SIZES
+            .iter()
+            .map(|size| {
+                heap.alloc(Layout::from_size_align(*size, 1).unwrap())
+                    .unwrap()
+            })
+            .collect();
+        let number = |object: &NonNull<u8>| usize::from(family.owner_number(object.as_ptr()));
+        let numbers = objects.iter().map(number).collect();
+        let mut put = 0;
+        for (class, object) in objects.into_iter().enumerate() {
+            // SAFETY: taken above from this heap, put once.
+            unsafe {
+                if heap.try_put(object.as_ptr()) {
+                    put += 1;
+                    assert_eq!(heap.try_get(class), Some(object), "it lies in its class");
+                }
+                heap.dealloc(object, Layout::from_size_align(SIZES[class], 1).unwrap());
+            }
+        }
+        (classes, numbers, put)
+    }
+
+    #[test]
+    fn objects_of_the_first_classes_of_a_family_are_put_by_their_address() {
+        let family = Family::new().unwrap();
+        let by_class: Vec<_> = (1..=CLASSES).collect();
+        let (first, own, put) = numbers(&family);
+        assert_eq!((own, put), (by_class.clone(), CLASSES));
+        let (_second, others, put) = numbers(&family);
+        assert!(others.iter().all(|number| *number > CLASSES) && put == 0);
+        drop(first);
+        let (_third, again, put) = numbers(&family);
+        assert_eq!((again, put), (by_class, CLASSES));
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "an interpreter takes minutes for so many objects")]
+    fn a_class_has_its_number_though_many_make_it_at_once() {
+        const THREADS: usize = 4;
+        let family = Family::new().unwrap();
+        for _ in 0..50 {
+            let classes = Classes::plain(&family, false);
+            let begun = AtomicUsize::new(0);
+            let take = || {
+                let heap = Heap::new(&classes);
+                for (class, size) in SIZES.iter().enumerate() {
+                    let layout = Layout::from_size_align(*size, 1).unwrap();
+                    // All at the same class.
+                    begun.fetch_add(1, Ordering::Relaxed);
+                    while begun.load(Ordering::Relaxed) < THREADS * (class + 1) {
+                        std::thread::yield_now();
+                    }
+                    let object = heap.alloc(layout).unwrap();
+                    let number = usize::from(family.owner_number(object.as_ptr()));
+                    assert_eq!(number, class + 1);
+                    // SAFETY: just taken.
+                    unsafe { heap.dealloc(object, layout) };
+                }
+            };
+            std::thread::scope(|scope| {
+                for _ in 0..THREADS {
+                    scope.spawn(take);
+                }
+            });
+        }
+    }
+
+    #[test]
+    fn what_is_no_object_of_a_class_is_not_put() {
+        let family = Family::new().unwrap();
+        let heap = Heap::new(&Classes::plain(&family, false));
+        let large = Layout::from_size_align(2 << 20, 1).unwrap();
+        let run = heap.alloc(large).unwrap();
+        let beside = 0_u64;
+        // SAFETY: none is put.
+        unsafe {
+            assert!(!heap.try_put(core::ptr::null_mut()));
+            assert!(!heap.try_put(run.as_ptr()));
+            assert!(!heap.try_put((&raw const beside).cast_mut().cast()));
+            heap.dealloc(run, large);
+        }
+    }
 }

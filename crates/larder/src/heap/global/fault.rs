@@ -5,9 +5,8 @@ use core::ffi::{c_int, c_void};
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
-use super::heap::DebugHeap;
-use super::incident::Incident;
-use super::inner::Touched;
+use super::checked::inside;
+use crate::heap::debug::DebugHeap;
 
 /// The heap whose guard pages are watched: that of the program.
 static HEAP: AtomicPtr<DebugHeap> = AtomicPtr::new(core::ptr::null_mut());
@@ -20,7 +19,7 @@ unsafe impl Sync for Former {}
 static FORMER: Former = Former(UnsafeCell::new(MaybeUninit::uninit()));
 
 /// Looks at segmentation faults from here on, until the program handles them itself.
-pub(crate) fn watch(heap: &'static DebugHeap) {
+pub(super) fn watch(heap: &'static DebugHeap) {
     if heap.options().guard == 0 || !HEAP.load(Ordering::Relaxed).is_null() {
         return;
     }
@@ -48,23 +47,14 @@ extern "C" fn touched(_: c_int, info: *mut libc::siginfo_t, context: *mut c_void
     let heap = unsafe { HEAP.load(Ordering::Acquire).as_ref() };
     // A signal that a process sent has no address.
     let is_fault = code > 0;
-    let touched = heap.filter(|_| is_fault).and_then(|heap| {
-        let open = heap.options().keep_going;
-        // If this thread has the lock, it faulted inside of the heap: it does not get the lock again, and nothing is reported.
-        let touched = heap.patiently(|inner| inner.touched(&heap.storage, address, open))?;
-        Some((heap, touched))
-    });
-    match touched {
-        Some((heap, Touched::Guard(incident))) => {
-            let here = heap.here().from(interrupted(context));
-            heap.meet(&Incident { here, ..incident });
-            // The pages are open now; what was interrupted is tried again.
-        }
-        Some((_, Touched::Open)) => {}
+    let reported = heap
+        .filter(|_| is_fault)
+        .is_some_and(|heap| inside(|| heap.touched(address, interrupted(context))));
+    if !reported {
         // No guard page of this heap: the former handler gets the fault, as the same instruction is tried again. A
         // signal that was sent does not come again by itself.
         // SAFETY: the former action was written before this handler was there.
-        Some((_, Touched::Foreign)) | None => unsafe {
+        unsafe {
             libc::sigaction(
                 libc::SIGSEGV,
                 (*FORMER.0.get()).as_ptr(),
@@ -73,7 +63,7 @@ extern "C" fn touched(_: c_int, info: *mut libc::siginfo_t, context: *mut c_void
             if !is_fault {
                 libc::raise(libc::SIGSEGV);
             }
-        },
+        }
     }
     // SAFETY: as above.
     unsafe { *libc::__errno_location() = errno };
