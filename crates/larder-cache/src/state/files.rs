@@ -1,7 +1,10 @@
 //! Files that are open, and those that are not but have blocks in memory yet: their numbers, counts and failures.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::Arc;
+
+use larder::ids::Ids;
+use larder::ids::rule::{Lowest, NearFull, Rested};
 
 use crate::error::CacheError;
 use crate::key::{FileId, Key, MOST_FILES, TenantId};
@@ -137,13 +140,15 @@ impl OpenFile {
     }
 }
 
+const REFUSED: CacheError = CacheError::Files { most: MOST_FILES };
+
 /// All of them, by number.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct OpenFiles {
     files: Vec<OpenFile>,
     numbers: HashMap<FileId, u32>,
-    /// Numbers that no file has any more, the one that rests longest first.
-    vacant: VecDeque<u32>,
+    /// Which numbers have a file. One that is given up rests, so that a use that was noted before rarely meets another file.
+    ids: Ids<Rested<Lowest>, u32>,
     /// Numbers that were given again.
     births: u64,
     /// What files that are not open any more have counted, and room for those that are.
@@ -153,6 +158,18 @@ pub(super) struct OpenFiles {
 }
 
 impl OpenFiles {
+    pub(super) fn new() -> Result<Self, CacheError> {
+        let rests = Rested::allocations(Lowest, RESTING_FILES, NearFull::Relax);
+        Ok(Self {
+            files: Vec::new(),
+            numbers: HashMap::new(),
+            ids: Ids::new(0..MOST_FILES, rests).map_err(|_| REFUSED)?,
+            births: 0,
+            former: HashMap::new(),
+            total: FileStats::default(),
+        })
+    }
+
     pub(super) fn get(&self, number: u32) -> &OpenFile {
         &self.files[number as usize]
     }
@@ -216,38 +233,29 @@ impl OpenFiles {
     }
 
     fn number(&mut self, mut file: OpenFile) -> Result<u32, CacheError> {
-        let refused = CacheError::Files { most: MOST_FILES };
-        let all = self.files.len() >= MOST_FILES as usize;
         // Two tenants: this file's, and that of the one that had the number before.
-        if self.numbers.try_reserve(1).is_err() || self.former.try_reserve(2).is_err() {
-            return Err(refused);
+        if self.numbers.try_reserve(1).is_err()
+            || self.former.try_reserve(2).is_err()
+            || self.files.try_reserve(1).is_err()
+        {
+            return Err(REFUSED);
         }
         // What the file has counted will find a place here.
         self.former.entry(file.tenant).or_default();
-        let rested = match all || self.vacant.len() >= RESTING_FILES {
-            true => self.vacant.pop_front(),
-            false => None,
-        };
-        let id = file.id;
-        let number = match rested {
-            Some(number) => {
-                self.births += 1;
-                file.born = self.births;
-                // Uses that were reported since it was given up are the former file's.
-                let former = core::mem::replace(self.get_mut(number), file);
-                if former.stats != FileStats::default() {
-                    let sum = self.former.entry(former.tenant).or_default();
-                    sum.add(&former.stats);
-                }
-                number
+        let number = self.ids.alloc().map_err(|_| REFUSED)?;
+        self.numbers.insert(file.id, number);
+        if number as usize == self.files.len() {
+            self.files.push(file);
+        } else {
+            self.births += 1;
+            file.born = self.births;
+            // Uses that were reported since it was given up are the former file's.
+            let former = core::mem::replace(self.get_mut(number), file);
+            if former.stats != FileStats::default() {
+                let sum = self.former.entry(former.tenant).or_default();
+                sum.add(&former.stats);
             }
-            None if all || self.files.try_reserve(1).is_err() => return Err(refused),
-            None => {
-                self.files.push(file);
-                self.files.len() as u32 - 1
-            }
-        };
-        self.numbers.insert(id, number);
+        }
         Ok(number)
     }
 
@@ -266,15 +274,14 @@ impl OpenFiles {
     pub(super) fn release(&mut self, number: u32, has_left: impl FnOnce() -> bool) {
         let opened = &mut self.files[number as usize];
         let is_used = opened.openers > 0 || opened.stats.resident > 0;
-        if is_used || opened.must_report() || has_left() || self.vacant.try_reserve(1).is_err() {
+        // Where the number cannot rest for want of memory, the file keeps it. It has none if it was released before.
+        if is_used || opened.must_report() || has_left() || self.ids.free(number).is_err() {
             return;
         }
         let stats = core::mem::take(&mut opened.stats);
         let (id, tenant) = (opened.id, opened.tenant);
-        if self.numbers.remove(&id).is_some() {
-            self.former.entry(tenant).or_default().add(&stats);
-            self.vacant.push_back(number);
-        }
+        self.numbers.remove(&id);
+        self.former.entry(tenant).or_default().add(&stats);
     }
 
     /// Numbers of a tenant's files, and whether they have these numbers still.
@@ -337,7 +344,7 @@ impl OpenFiles {
         // Each has the lock of its syncs in a block of its own, of four words.
         let files = self.files.capacity() * (size_of::<OpenFile>() + size_of::<usize>() * 4);
         files
-            + self.vacant.capacity() * size_of::<u32>()
+            + self.ids.bytes()
             + hashed_bytes(&self.numbers)
             + hashed_bytes(&self.former)
     }

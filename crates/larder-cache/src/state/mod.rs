@@ -113,7 +113,7 @@ impl State {
             unsynced: Unsynced::new(frames),
             unused: FrameSet::new(frames)?,
             moving: FrameSet::new(frames)?,
-            files: OpenFiles::default(),
+            files: OpenFiles::new()?,
             read_errors: 0,
             write_errors: 0,
             recorder: None,
