@@ -159,7 +159,11 @@ impl<R: Rule> World<R> {
             Op::AllocAt(number) => {
                 let id = self.id(number);
                 let expected = if !range.contains(id) {
-                    Err(IdError::OutOfRange { id, first: range.first(), last: range.last() })
+                    Err(IdError::OutOfRange {
+                        id,
+                        first: range.first(),
+                        last: range.last(),
+                    })
                 } else if self.held.contains(&id) {
                     Err(IdError::Taken { id })
                 } else if self.one_is_kept() {

@@ -343,10 +343,7 @@ impl OpenFiles {
     pub(super) fn bytes(&self) -> usize {
         // Each has the lock of its syncs in a block of its own, of four words.
         let files = self.files.capacity() * (size_of::<OpenFile>() + size_of::<usize>() * 4);
-        files
-            + self.ids.bytes()
-            + hashed_bytes(&self.numbers)
-            + hashed_bytes(&self.former)
+        files + self.ids.bytes() + hashed_bytes(&self.numbers) + hashed_bytes(&self.former)
     }
 }
 
