@@ -1490,7 +1490,7 @@ larder_status larder_arena_set_limit(const struct larder_arena *arena,
  * `arena` is NULL or a live arena; `units` is NULL or can be written.
  */
 larder_status larder_arena_maintain(const struct larder_arena *arena,
-                                uint64_t *units);
+                                    uint64_t *units);
 
 /**
  * Empties the quantum caches and gives all spans without allocations back to the source. `units`, which may be NULL, gets the units
@@ -1500,7 +1500,7 @@ larder_status larder_arena_maintain(const struct larder_arena *arena,
  * `arena` is NULL or a live arena; `units` is NULL or can be written.
  */
 larder_status larder_arena_trim(const struct larder_arena *arena,
-                                 uint64_t *units);
+                                uint64_t *units);
 
 /**
  * Whether a number lies in one of the arena's spans, allocated or not; false for a pointer that is no arena.
@@ -1796,7 +1796,7 @@ uint16_t larder_family_owner(const struct larder_family *family,
  * `family` is NULL or a live family; `bytes` is NULL or can be written.
  */
 larder_status larder_family_maintain(const struct larder_family *family,
-                                 size_t *bytes);
+                                     size_t *bytes);
 
 /**
  * Gives back, now, everything that is neither in use nor in a handle or heap. `bytes`, which may be NULL, gets the bytes of slabs
@@ -1806,7 +1806,7 @@ larder_status larder_family_maintain(const struct larder_family *family,
  * `family` is NULL or a live family; `bytes` is NULL or can be written.
  */
 larder_status larder_family_trim(const struct larder_family *family,
-                                  size_t *bytes);
+                                 size_t *bytes);
 
 /**
  * Starts a thread of lowest priority that reaps every `interval_ms` milliseconds, or replaces it: memory goes back while
@@ -1991,7 +1991,7 @@ larder_status larder_cache_maintain(const struct larder_cache *cache, size_t *by
  * `cache` is NULL or a live cache; `bytes` is NULL or can be written.
  */
 larder_status larder_cache_trim(const struct larder_cache *cache,
-                                 size_t *bytes);
+                                size_t *bytes);
 
 /**
  * Fills `objects[0]` to `objects[n - 1]`: all of them, or NULL and an error.
