@@ -45,13 +45,13 @@ pub(super) type Quiet = [bool; CLASSES];
 ///
 /// ```
 /// use std::alloc::Layout;
-/// use larder::{heap::{Classes, SIZES}, objects::Family};
+/// use larder::{heap::Classes, objects::Family};
 /// let family = Family::new()?;
 /// let classes = Classes::new(&family);
 /// assert!(classes.is_same(&classes.clone()));
 /// let layout = Layout::new::<[u64; 5]>();
 /// let object = classes.alloc(layout)?;
-/// assert_eq!(classes.class_at(object).map(|class| SIZES[class]), Some(48));
+/// assert_eq!(classes.usable_size(object), Some(48));
 /// // SAFETY: taken above with this layout, put once.
 /// unsafe { classes.dealloc(object, layout) };
 /// # Ok::<(), Box<dyn std::error::Error>>(())
