@@ -52,7 +52,11 @@ pub(crate) fn alone(test: &str, body: impl Fn(Mode)) {
                 print!("{}", run(test, &number.to_string()));
             }
         }
-        Some(number) => body(modes()[number.parse::<usize>().unwrap()]),
+        // On a machine that is very busy the self-test of restartable sequences may fail in one process and not in another.
+        Some(number) => match modes().get(number.parse::<usize>().unwrap()) {
+            Some(&mode) => body(mode),
+            None => println!("{test}: not run, restartable sequences failed their self-test here"),
+        },
     }
 }
 
