@@ -106,7 +106,8 @@ impl<R: Rule, T: Id> Ids<R, T> {
     ///
     /// # Errors
     /// [`IdError::Full`], [`IdError::Resting`], [`IdError::OutOfMemory`].
-    #[inline]
+    // What is slow has functions of its own, so this is a few instructions wherever it is called.
+    #[inline(always)]
     pub fn alloc(&mut self) -> Result<T, IdError> {
         match self.order.take_quickly() {
             Some(at) => Ok(self.id(at)),
@@ -257,7 +258,8 @@ impl<R: Rule, T: Id> Ids<R, T> {
     /// # Errors
     /// [`IdError::OutOfRange`], and [`IdError::NotAllocated`] for one that was freed before. [`IdError::OutOfMemory`]:
     /// it stays allocated.
-    #[inline]
+    // What is slow has functions of its own, so this is a few instructions wherever it is called.
+    #[inline(always)]
     pub fn free(&mut self, id: T) -> Result<(), IdError> {
         // A foreign one is beyond the range, also one below it.
         let at = id.to_u64().wrapping_sub(self.range.first());
