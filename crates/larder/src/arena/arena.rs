@@ -277,7 +277,7 @@ impl Arena {
             }
             // The source or the limit may have room for one large span instead of several small ones.
             if self.ranges.release_idle(self.ranges.lock(), true) > 0 {
-                return take().map_err(|_| error);
+                return take();
             }
             Err(error)
         })?;

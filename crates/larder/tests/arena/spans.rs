@@ -56,6 +56,22 @@ fn idle_spans_go_back_but_for_one_and_an_eighth_of_what_is_used() {
     assert_eq!(arena.trim(), 64);
 }
 
+/// An idle span goes back before the limit refuses, so the error counts what is there after that.
+#[test]
+fn a_refusal_by_the_limit_counts_what_is_left() {
+    let (source, arena) = sourced(64);
+    let (used, idle) = (arena.alloc(64).unwrap(), arena.alloc(64).unwrap());
+    arena.free(idle, 64).unwrap();
+    assert_eq!(arena.stats().imported, 128);
+    arena.set_limit(128);
+    match arena.alloc(128) {
+        Err(ArenaError::Limit { limit, total, .. }) => assert_eq!((limit, total), (128, 64)),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(source.in_use(), 64);
+    arena.free(used, 64).unwrap();
+}
+
 #[test]
 fn arenas_stand_on_arenas() {
     let (root, middle) = sourced(1024);
