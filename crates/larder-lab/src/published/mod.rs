@@ -195,7 +195,7 @@ macro_rules! embedded {
         pub fn $name() -> &'static [$row] {
             static ROWS: LazyLock<Vec<$row>> = LazyLock::new(|| {
                 // The text is part of the program and a test reads it: this cannot fail at run time.
-                parse(include_str!(concat!("../published/", $file)))
+                parse(include_str!(concat!("../../published/", $file)))
                     .unwrap_or_else(|e| unreachable!("{}: {e}", $file))
             });
             &ROWS
