@@ -72,7 +72,7 @@ pub(crate) fn mode(mode: u32) -> Result<Option<Mode>, Failed> {
 
 /// Rounds of a magazine at first and at most, where the program chose; 0 leaves the choice of one of them.
 pub(crate) fn magazine(first: usize, most: usize) -> Result<Option<(usize, usize)>, Failed> {
-    const MOST: usize = larder::magazine::MAX_ROUNDS;
+    const MOST: usize = larder::internal::MAX_ROUNDS;
     if (first, most) == (0, 0) {
         return Ok(None);
     }

@@ -5,6 +5,7 @@
 //! frames pass a barrier for all threads, the child of a fork leaves its parent's caches alone, and its pages have numbers within
 //! the reservation of their pool.
 
+pub use crate::magazine::MAX_ROUNDS;
 pub use crate::os::fork::generation as fork_generation;
 pub use crate::os::huge::want as want_huge_pages;
 pub use crate::os::lock::{Condvar, Mutex, MutexGuard, RwLock, order};

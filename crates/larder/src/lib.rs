@@ -36,8 +36,7 @@ pub mod ids;
 #[doc(hidden)]
 pub mod internal;
 #[cfg(feature = "std")]
-#[doc(hidden)]
-pub mod magazine;
+mod magazine;
 #[cfg(feature = "std")]
 pub mod objects;
 #[cfg(feature = "std")]

@@ -3,7 +3,7 @@
 use core::ffi::c_char;
 use std::sync::Arc;
 
-use larder::magazine::StockStats;
+use larder::arena::StockStats;
 
 use super::named::{Named, larder_arena};
 use crate::call::ask;

@@ -205,10 +205,10 @@ impl ArenaBuilder {
     /// ```
     /// # use std::sync::Arc;
     /// # use larder::arena::Arena;
-    /// use larder::os::{Linux, testing::{Counting, Hooked}};
-    /// let system = Arc::new(Hooked::new(Linux, Counting::default()));
+    /// use larder::os::{Linux, testing::{Failing, Hooked}};
+    /// let system = Arc::new(Hooked::new(Linux, Failing::from(1000, 1)));
     /// let ids = Arena::builder("ids").system(system.clone()).build()?;
-    /// assert!(system.hook().total() > 0);
+    /// assert!(system.hook().seen() > 0);
     /// # drop(ids);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

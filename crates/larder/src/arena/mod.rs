@@ -47,6 +47,7 @@ mod stats;
 mod walk;
 
 pub use self::core::{Extent, Fit};
+pub use crate::magazine::StockStats;
 pub use arena::Arena;
 pub use builder::ArenaBuilder;
 pub use error::{ArenaError, Refusal};

@@ -7,7 +7,7 @@ use super::pair::Pair;
 use super::tests::{Tokens, each_mode, modes};
 use super::*;
 use crate::os::rseq::Mode;
-use crate::os::testing::{Base, Call, Counting, Failing, Hooked, system};
+use crate::os::testing::{Base, Call, Failing, Hooked, Recording, system};
 
 /// A stock whose system refuses its reservations from number `first` on: the first magazines', then the CPU layer's.
 fn without_memory(first: usize, mode: Mode) -> Stock {
@@ -42,7 +42,7 @@ fn without_memory_for_the_cpu_layer_rounds_flow_through_the_depot() {
 #[test]
 fn a_stock_that_nobody_used_has_taken_no_memory() {
     for mode in modes() {
-        let system = Arc::new(Hooked::new(Base::default(), Counting::default()));
+        let system = Arc::new(Hooked::new(Base::default(), Recording::default()));
         let config = StockConfig {
             mode,
             ..StockConfig::default()
@@ -94,7 +94,7 @@ fn memory_that_was_refused_is_not_asked_for_at_each_put() {
                 Base::default(),
                 Failing::only(Call::Reserve, first, usize::MAX),
             );
-            let system = Arc::new(Hooked::new(failing, Counting::default()));
+            let system = Arc::new(Hooked::new(failing, Recording::default()));
             let config = StockConfig {
                 mode,
                 ..StockConfig::default()

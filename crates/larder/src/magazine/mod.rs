@@ -46,12 +46,13 @@ mod memory_tests;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
-pub use handle::StockHandle;
+pub(crate) use handle::StockHandle;
 pub(crate) use locked::thread_number;
 pub(crate) use magazines::Magazines;
 pub(crate) use pair::Pair;
-pub use stock::{Stock, StockConfig, StockStats};
-pub use supply::Supply;
+pub use stock::StockStats;
+pub(crate) use stock::{Stock, StockConfig};
+pub(crate) use supply::Supply;
 
 /// Most rounds in a magazine: with the header word it fills 2 KiB.
 pub const MAX_ROUNDS: usize = 255;

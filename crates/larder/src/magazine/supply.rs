@@ -1,38 +1,7 @@
 //! What stands behind a depot.
 
 /// Where rounds come from when the depot has none, and where rounds go that the depot gives up.
-///
-/// ```
-/// use std::sync::Mutex;
-/// use larder::magazine::Supply;
-///
-/// /// Numbers that are not in use.
-/// struct Free(Mutex<Vec<usize>>);
-///
-/// impl Supply for Free {
-///     type Error = &'static str;
-///     fn fetch(&self, rounds: &mut [usize]) -> Result<usize, Self::Error> {
-///         let mut free = self.0.lock().map_err(|_| "a thread panicked")?;
-///         let n = rounds.len().min(free.len());
-///         let left = free.len() - n;
-///         rounds[..n].copy_from_slice(&free[left..]);
-///         free.truncate(left);
-///         if n == 0 { Err("all are in use") } else { Ok(n) }
-///     }
-///     fn accept(&self, rounds: &[usize]) {
-///         self.0.lock().unwrap().extend(rounds);
-///     }
-/// }
-///
-/// let supply = Free(Mutex::new(vec![1, 2, 3]));
-/// let mut rounds = [0; 2];
-/// assert_eq!(supply.fetch(&mut rounds), Ok(2));
-/// assert!(!Free::is_final(&"all are in use"), "another CPU may have some");
-/// supply.accept(&rounds);
-/// assert_eq!(*supply.0.lock().unwrap(), [1, 2, 3]);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-pub trait Supply {
+pub(crate) trait Supply {
     /// Why there are no rounds.
     type Error;
 

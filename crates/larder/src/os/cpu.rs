@@ -11,12 +11,7 @@ pub(crate) const MAX_CPUS: usize = 8192;
 
 /// One more than the highest CPU number that can ever come online; 8192, the most that Linux can be built for, when it
 /// cannot be read.
-///
-/// ```
-/// assert!(larder::os::possible_cpus() >= 1);
-/// ```
-#[must_use]
-pub fn possible_cpus() -> usize {
+pub(crate) fn possible_cpus() -> usize {
     static POSSIBLE: Decided<usize> = Decided::new();
     // Reading it takes as long as making everything else of a stock.
     POSSIBLE.get_or_decide(|| {
@@ -46,12 +41,7 @@ fn last_cpu(list: &str) -> Option<usize> {
 }
 
 /// Bytes of physical memory; 0 where the machine does not report it.
-///
-/// ```
-/// println!("{} MiB of memory", larder::os::physical_memory() >> 20);
-/// ```
-#[must_use]
-pub fn physical_memory() -> usize {
+pub(crate) fn physical_memory() -> usize {
     let info = rustix::system::sysinfo();
     usize::try_from(info.totalram)
         .unwrap_or(0)
@@ -67,51 +57,20 @@ pub(crate) fn counts_all_memory() -> bool {
         .is_ok_and(|file| rustix::io::read(file, &mut word) == Ok(1) && word == *b"2")
 }
 
-/// Sizes of the data caches in bytes; `None` where the machine does not report them.
-///
-/// ```
-/// let caches = larder::os::cpu_caches();
-/// if let (Some(l1d), Some(l2)) = (caches.l1d, caches.l2) {
-///     assert!(l1d <= l2);
-/// }
-/// ```
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct CpuCaches {
-    /// First level, data.
-    pub l1d: Option<usize>,
-    /// Second level.
-    pub l2: Option<usize>,
-    /// Third level, shared.
-    pub l3: Option<usize>,
-}
-
-/// Reads the caches of the first CPU.
-///
-/// ```
-/// let caches = larder::os::cpu_caches();
-/// assert!(caches.l2.is_none_or(|bytes| bytes > 0));
-/// ```
-#[must_use]
-pub fn cpu_caches() -> CpuCaches {
-    let mut caches = CpuCaches::default();
-    for index in 0..8 {
+/// Pages that fill half of the first CPU's second cache; 512 KiB are taken for it where the machine reports none.
+pub(crate) fn half_l2_pages() -> usize {
+    let l2 = (0..8).find_map(|index| {
         let read = |name: &str| {
             fs::read_to_string(format!(
                 "/sys/devices/system/cpu/cpu0/cache/index{index}/{name}"
             ))
         };
-        let (Ok(level), Ok(kind), Ok(size)) = (read("level"), read("type"), read("size")) else {
-            continue;
-        };
-        let slot = match (level.trim(), kind.trim()) {
-            ("1", "Data") => &mut caches.l1d,
-            ("2", _) => &mut caches.l2,
-            ("3", _) => &mut caches.l3,
-            _ => continue,
-        };
-        *slot = parse_size(&size);
-    }
-    caches
+        match read("level").ok()?.trim() {
+            "2" => parse_size(&read("size").ok()?),
+            _ => None,
+        }
+    });
+    l2.unwrap_or(512 << 10) / 2 / super::page_size()
 }
 
 /// Bytes of a size such as `1024K`.

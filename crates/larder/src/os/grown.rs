@@ -108,7 +108,7 @@ impl<T> Drop for Grown<T> {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::os::testing::{Base, Call, Counting, Failing, Hooked, system};
+    use crate::os::testing::{Base, Call, Failing, Hooked, Recording, system};
 
     type Record = ([AtomicU64; 2], [AtomicU32; 4]);
 
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn what_was_reserved_is_released() {
-        let system = Arc::new(Hooked::new(Base::default(), Counting::default()));
+        let system = Arc::new(Hooked::new(Base::default(), Recording::default()));
         let array = Grown::<Record>::new(system.clone(), u16::MAX.into()).unwrap();
         for _ in 0..3 {
             array.grow().unwrap();

@@ -33,18 +33,17 @@ pub mod testing;
 pub(crate) mod tries;
 pub mod zero;
 
-#[doc(hidden)]
-pub use cpu::{CpuCaches, cpu_caches, physical_memory, possible_cpus};
-pub(crate) use cpu::{MAX_CPUS, counts_all_memory, usable_cpus};
+pub(crate) use cpu::{
+    MAX_CPUS, counts_all_memory, half_l2_pages, physical_memory, possible_cpus, usable_cpus,
+};
 pub use error::OsError;
 pub(crate) use helper::HelperThread;
 pub use linux::Linux;
 pub(crate) use linux::map_sealed;
+pub(crate) use meta::{MetaRegion, MetaSlice, ZeroIsValid};
 #[doc(hidden)]
-pub use meta::{MetaRegion, MetaSlice, ZeroIsValid};
-#[doc(hidden)]
-pub use sched::{lower_priority, thread_cpu_time};
-pub(crate) use sched::{turns, wait_turn};
+pub use sched::thread_cpu_time;
+pub(crate) use sched::{lower_priority, turns, wait_turn};
 pub use system::{Decommit, HugeAdvice, HugePageSize, Span, System};
 
 use core::sync::atomic::{AtomicUsize, Ordering};

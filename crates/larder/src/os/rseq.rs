@@ -13,15 +13,8 @@ use core::fmt;
 use super::decided::Decided;
 
 /// Which field of the kernel's area names the stock that a thread uses.
-///
-/// ```
-/// use larder::os::rseq::{CpuId, Mode, mode};
-/// if let Mode::PerCpu(registration) = mode() {
-///     assert!(matches!(registration.id(), CpuId::MmCid | CpuId::CpuId));
-/// }
-/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CpuId {
+enum CpuId {
     /// `mm_cid` (Linux 6.3): dense, at most the number of threads and of allowed CPUs, so that a process of two
     /// threads on a large machine holds two stocks.
     MmCid,
@@ -35,7 +28,7 @@ pub enum CpuId {
 /// ```
 /// use larder::os::rseq::{Mode, mode};
 /// match mode() {
-///     Mode::PerCpu(registration) => println!("restartable sequences, by {:?}", registration.id()),
+///     Mode::PerCpu(registration) => println!("restartable sequences, {registration:?}"),
 ///     Mode::Locked(why) => println!("locks, since {why}"),
 /// }
 /// ```
@@ -59,14 +52,6 @@ impl Registration {
     #[cfg(not(loom))]
     pub(crate) fn offset(self) -> isize {
         self.offset
-    }
-
-    /// Which id names a stock.
-    ///
-    /// [`Registration`] shows it.
-    #[must_use]
-    pub fn id(self) -> CpuId {
-        self.id
     }
 
     /// Offset of the id field from the thread pointer.

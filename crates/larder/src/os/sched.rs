@@ -4,15 +4,7 @@ use core::time::Duration;
 
 /// Asks the kernel to run the calling thread only when a CPU is otherwise idle (`SCHED_IDLE`).
 /// False when it would not.
-///
-/// ```
-/// std::thread::spawn(|| {
-///     if !larder::os::lower_priority() {
-///         eprintln!("this thread runs as others do");
-///     }
-/// }).join().unwrap();
-/// ```
-pub fn lower_priority() -> bool {
+pub(crate) fn lower_priority() -> bool {
     // SAFETY: the call reads the structure and changes only the calling thread's policy.
     unsafe {
         let param: libc::sched_param = core::mem::zeroed();

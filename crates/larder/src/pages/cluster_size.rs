@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use super::block::MAX_CLUSTER_PAGES;
 use super::error::PoolError;
-use crate::os::{cpu_caches, page_size};
+use crate::os::half_l2_pages;
 
 /// How many pages are populated and given back together.
 ///
@@ -54,10 +54,8 @@ impl ClusterSize {
     /// ```
     #[must_use]
     pub fn resolve(self) -> usize {
-        self.0.unwrap_or_else(|| {
-            let half_l2 = cpu_caches().l2.unwrap_or(512 << 10) / 2 / page_size();
-            (1 << half_l2.max(1).ilog2()).clamp(64, 512)
-        })
+        self.0
+            .unwrap_or_else(|| (1 << half_l2_pages().max(1).ilog2()).clamp(64, 512))
     }
 }
 

@@ -5,15 +5,8 @@ use crate::magazine::cpu_layer::CpuLayer;
 use crate::os::rseq::Mode;
 
 /// How a stock is made.
-///
-/// ```
-/// # use std::sync::Arc;
-/// # use larder::magazine::{Stock, StockConfig};
-/// let config = StockConfig { rounds: 8, most_rounds: 16, ..StockConfig::default() };
-/// assert_eq!(Stock::new(Arc::new(larder::os::Linux), config).stats().rounds, 8);
-/// ```
 #[derive(Debug, Clone)]
-pub struct StockConfig {
+pub(crate) struct StockConfig {
     /// Rounds of a magazine at first.
     pub rounds: usize,
     /// Rounds of a magazine at most, however much contention there is; at most [`MAX_ROUNDS`].

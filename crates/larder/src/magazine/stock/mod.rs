@@ -7,7 +7,7 @@ mod loom_tests;
 mod quick;
 mod stats;
 
-pub use config::StockConfig;
+pub(crate) use config::StockConfig;
 pub use stats::StockStats;
 
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -22,74 +22,9 @@ use super::sync::fence;
 use crate::os::{System, fork};
 
 /// A stock: two magazines per CPU over a depot.
-///
-/// ```
-/// use std::cell::Cell;
-/// use std::sync::Arc;
-/// use larder::magazine::{Stock, StockConfig, Supply};
-/// use larder::os::Linux;
-///
-/// /// Hands out the numbers from 0 on.
-/// struct Numbers(Cell<usize>);
-/// impl Supply for Numbers {
-///     type Error = ();
-///     fn fetch(&self, rounds: &mut [usize]) -> Result<usize, ()> {
-///         for r in rounds.iter_mut() {
-///             *r = self.0.replace(self.0.get() + 1);
-///         }
-///         Ok(rounds.len())
-///     }
-///     fn accept(&self, _: &[usize]) {}
-/// }
-///
-/// let supply = Numbers(Cell::new(0));
-/// let stock = Stock::new(Arc::new(Linux), StockConfig::default());
-/// let number = stock.get(&supply).unwrap();
-/// stock.put(number, &supply);
-/// assert_eq!(stock.get(&supply), Ok(number), "the last one given is the next one taken");
-/// ```
-///
-/// # Examples
-///
-/// Many at once, and what comes and goes without a consumer, of a supply like the one above:
-///
-/// ```
-/// # use std::sync::{Arc, atomic::{AtomicUsize, Ordering::Relaxed}};
-/// # use larder::{magazine::{Stock, StockConfig, Supply}, os::Linux};
-/// # #[derive(Default)]
-/// # struct Numbers { given: AtomicUsize, back: AtomicUsize }
-/// # impl Supply for Numbers {
-/// #     type Error = ();
-/// #     fn fetch(&self, rounds: &mut [usize]) -> Result<usize, ()> {
-/// #         rounds.iter_mut().for_each(|r| *r = self.given.fetch_add(1, Relaxed));
-/// #         Ok(rounds.len())
-/// #     }
-/// #     fn accept(&self, rounds: &[usize]) { self.back.fetch_add(rounds.len(), Relaxed); }
-/// # }
-/// # let supply = Numbers::default();
-/// let stock = Stock::new(Arc::new(Linux), StockConfig { rounds: 8, ..StockConfig::default() });
-/// assert_eq!((stock.try_get(), stock.get_stocked()), (None, None), "these do not ask the supply");
-/// let mut rounds = [0; 20];
-/// assert_eq!(stock.get_many(&mut rounds, &supply)?, 20);
-/// if !stock.try_put(rounds[0]) {
-///     stock.put(rounds[0], &supply);              // this CPU had no room
-/// }
-/// stock.put_many(&rounds[1..], &supply);
-/// stock.gather();                                 // out of the CPUs' magazines, into the depot
-/// assert!(stock.get_stocked().is_some());
-///
-/// stock.drain(&supply);                           // and back to the supply
-/// let given_back = supply.back.load(Relaxed);
-/// assert!(given_back >= 19);
-/// stock.stock_up(&[1, 2, 3], &supply);
-/// assert_eq!(stock.stats().full_magazines, 1);
-/// assert_eq!(stock.reap(usize::MAX, &supply), 0, "it came within the interval");
-/// assert_eq!(stock.reap(usize::MAX, &supply), 3, "no call took it for a whole interval");
-/// # Ok::<(), ()>(())
-/// ```
 #[derive(Debug)]
 #[repr(C)]
-pub struct Stock {
+pub(crate) struct Stock {
     /// First, so that a pointer to the stock, or to a cache that begins with its stock, is also one to the CPU layer.
     cpu_layer: CpuLayer,
     depot: Depot,
@@ -99,15 +34,8 @@ pub struct Stock {
 
 impl Stock {
     /// An empty stock. It takes no memory before it is used.
-    ///
-    /// ```
-    /// # use std::sync::Arc;
-    /// # use larder::magazine::{Stock, StockConfig};
-    /// let stock = Stock::new(Arc::new(larder::os::Linux), StockConfig::default());
-    /// assert_eq!(stock.stats().magazines, 0);
-    /// ```
     #[must_use]
-    pub fn new(system: Arc<dyn System>, config: StockConfig) -> Self {
+    pub(crate) fn new(system: Arc<dyn System>, config: StockConfig) -> Self {
         let magazines = Arc::new(Magazines::new(system.clone()));
         Self::sharing(magazines, system, config)
     }
@@ -129,38 +57,30 @@ impl Stock {
     }
 
     /// Takes a round from this CPU's magazines, and nothing more.
-    ///
-    /// See the [example](Self#examples).
     #[inline]
-    pub fn try_get(&self) -> Option<usize> {
+    pub(crate) fn try_get(&self) -> Option<usize> {
         self.cpu_layer.pop()
     }
 
     /// Takes a round from this CPU or the depot, without a supply.
-    ///
-    /// See the [example](Self#examples).
     #[inline]
-    pub fn get_stocked(&self) -> Option<usize> {
+    pub(crate) fn get_stocked(&self) -> Option<usize> {
         self.cpu_layer.pop().or_else(|| self.get_from_depot())
     }
 
     /// Gives a round to this CPU's magazines, and nothing more; false when they have no room.
-    ///
-    /// See the [example](Self#examples).
     #[inline]
     #[must_use]
-    pub fn try_put(&self, round: usize) -> bool {
+    pub(crate) fn try_put(&self, round: usize) -> bool {
         self.cpu_layer.push(round)
     }
 
     /// Takes a round: from this CPU, the depot or the supply, in that order.
     ///
-    /// See the [example](Self#examples).
-    ///
     /// # Errors
     /// The supply's, after the other CPUs' magazines were emptied in vain.
     #[inline]
-    pub fn get<S: Supply>(&self, supply: &S) -> Result<usize, S::Error> {
+    pub(crate) fn get<S: Supply>(&self, supply: &S) -> Result<usize, S::Error> {
         match self.cpu_layer.pop() {
             Some(round) => Ok(round),
             None => self.get_slow(supply),
@@ -168,10 +88,8 @@ impl Stock {
     }
 
     /// Gives a round to this CPU, or to the depot. Never asks the system for anything but memory for a magazine.
-    ///
-    /// See the [example](Self#examples).
     #[inline]
-    pub fn put<S: Supply>(&self, round: usize, supply: &S) {
+    pub(crate) fn put<S: Supply>(&self, round: usize, supply: &S) {
         if !self.cpu_layer.push(round) {
             self.put_slow(round, supply);
         }
@@ -179,12 +97,14 @@ impl Stock {
 
     /// Fills `out` and says how much of it: all, unless the supply fails.
     ///
-    /// See the [example](Self#examples).
-    ///
     /// # Errors
     /// The supply's, when it has not a single round, or when the error [is final](Supply::is_final): then the rounds taken
     /// so far are put back.
-    pub fn get_many<S: Supply>(&self, out: &mut [usize], supply: &S) -> Result<usize, S::Error> {
+    pub(crate) fn get_many<S: Supply>(
+        &self,
+        out: &mut [usize],
+        supply: &S,
+    ) -> Result<usize, S::Error> {
         let mut n = 0;
         while n < out.len() {
             let taken = self.cpu_layer.pop_many(&mut out[n..]);
@@ -205,9 +125,7 @@ impl Stock {
     }
 
     /// Gives all `rounds`.
-    ///
-    /// See the [example](Self#examples).
-    pub fn put_many<S: Supply>(&self, mut rounds: &[usize], supply: &S) {
+    pub(crate) fn put_many<S: Supply>(&self, mut rounds: &[usize], supply: &S) {
         while let [first, rest @ ..] = rounds {
             let given = self.cpu_layer.push_many(rounds);
             if given == 0 {
@@ -220,9 +138,7 @@ impl Stock {
     }
 
     /// Puts a whole magazine's worth of rounds straight into the depot; the supply gets what finds no magazine.
-    ///
-    /// See the [example](Self#examples).
-    pub fn stock_up<S: Supply>(&self, rounds: &[usize], supply: &S) {
+    pub(crate) fn stock_up<S: Supply>(&self, rounds: &[usize], supply: &S) {
         for part in rounds.chunks(self.depot.rounds()) {
             match self.depot.spare_empty() {
                 Some(mut magazine) => {
@@ -241,25 +157,19 @@ impl Stock {
 
     /// Ends a working-set interval: what the depot did not need since the last call goes to the supply. At most
     /// `most` rounds go; returns how many went.
-    ///
-    /// See the [example](Self#examples).
-    pub fn reap<S: Supply>(&self, most: usize, supply: &S) -> usize {
+    pub(crate) fn reap<S: Supply>(&self, most: usize, supply: &S) -> usize {
         self.depot.gather_left();
         self.give_back(self.depot.end_interval(), most, supply)
     }
 
     /// Takes everything out of the depot and all CPUs' magazines and gives it to the supply. Returns how many rounds.
-    ///
-    /// See the [example](Self#examples).
-    pub fn drain<S: Supply>(&self, supply: &S) -> usize {
+    pub(crate) fn drain<S: Supply>(&self, supply: &S) -> usize {
         self.gather();
         self.give_back(usize::MAX, usize::MAX, supply)
     }
 
     /// Moves all CPUs' magazines into the depot. False when some could not be had just now.
-    ///
-    /// See the [example](Self#examples).
-    pub fn gather(&self) -> bool {
+    pub(crate) fn gather(&self) -> bool {
         // Within the drain, because threads that find nothing meanwhile wait for its end.
         let begun = || self.depot.gather_left();
         let all = self

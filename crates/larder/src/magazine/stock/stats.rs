@@ -5,14 +5,6 @@ use core::sync::atomic::Ordering;
 use super::Stock;
 
 /// What a stock has done. Read while other threads go on, so the numbers are of slightly different moments.
-///
-/// ```
-/// # use std::sync::Arc;
-/// # use larder::magazine::{Stock, StockConfig, StockStats};
-/// let stock = Stock::new(Arc::new(larder::os::Linux), StockConfig::default());
-/// let StockStats { pops, pushes, misses, .. } = stock.stats();
-/// assert_eq!((pops, pushes, misses), (0, 0, 0));
-/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StockStats {
     /// Rounds taken from CPUs' magazines.
@@ -31,10 +23,8 @@ pub struct StockStats {
 
 impl Stock {
     /// What it has done so far.
-    ///
-    /// See the [example](Self#examples).
     #[must_use]
-    pub fn stats(&self) -> StockStats {
+    pub(crate) fn stats(&self) -> StockStats {
         let (pops, pushes) = self.cpu_layer.counts();
         StockStats {
             pops,
