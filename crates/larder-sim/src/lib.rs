@@ -37,14 +37,14 @@ pub use intern::Interner;
 pub use load::{Chunk, Counts, Loaded, Loader, room};
 pub use merge::{MOST_PART_BYTES, Merger};
 pub use mrc::{
-    Curve, Difference, FixedSize, Sample, Stack, difference, fixed_rate, fixed_size, lru_curve,
-    sample,
+    Curve, Difference, FixedSize, Knee, Sample, Stack, difference, fixed_rate, fixed_size,
+    lru_curve, sample,
 };
 pub use options::ReadOptions;
 pub use originals::Originals;
 pub use part::{Header, Line, Plan, PlannedCell, write_part};
 pub use record::{Kind, Record, block_of};
-pub use row::{Placed, Row, place, standing};
+pub use row::{Answer, DEFAULT, Placed, Row, answers, place, standing};
 pub use run::{
     Cell, Choice, Job, NextUse, Opt, OptHeap, Outcome, Tally, Watch, choices, make, names, stream,
     sweep,

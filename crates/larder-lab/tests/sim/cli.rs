@@ -207,6 +207,79 @@ fn curves_say_their_error() {
             .contains("<svg")
     );
     assert_eq!(home.run(&["sim", "a.txt", "--mrc", "--mrc-rate", "0"]).0, 2);
+    // Drawn, with what is possible, and the best one's mark at the top.
+    let (code, drawn, err) = home.run(&["sim", "a.txt", "--mrc"]);
+    assert_eq!(code, 0, "{err}");
+    assert!(
+        drawn.contains("1 opt") && drawn.contains("bends at"),
+        "{drawn}"
+    );
+    let top = drawn.lines().nth(1).unwrap();
+    assert!(top.contains('|') && top.ends_with('1'), "{drawn}");
+}
+
+#[test]
+fn the_end_says_which_rule_and_which_size() {
+    let home = home();
+    let what = ["sim", "a.txt", "--policy", "lru,fifo,lirs,adaptive,opt"];
+    let sized = |more: &[&str]| home.run(&[&what[..], more].concat());
+    let (code, out, err) = sized(&["--size", "30,100%", "--json"]);
+    assert_eq!(code, 0, "{err}");
+    let rows = lines(&out);
+    let hits = |row: &serde_json::Value| row["tally"]["hits"].as_u64().unwrap();
+    for cell in rows.chunks(5) {
+        let best: Vec<_> = cell.iter().filter(|r| r["best"] == true).collect();
+        assert_eq!(best.len(), 1);
+        assert_ne!(best[0]["policy"], "opt");
+        let most = cell.iter().filter(|r| r["policy"] != "opt").map(hits).max();
+        assert_eq!(Some(hits(best[0])), most);
+        let (saved, lru) = (
+            best[0]["misses_saved_percent"].as_f64().unwrap(),
+            hits(&cell[0]),
+        );
+        let truly = (hits(best[0]) - lru) as f64 / (6000 - lru) as f64 * 100.0;
+        assert!((saved - truly).abs() < 1e-9, "{saved} {truly}");
+    }
+    let name = rows[..5].iter().find(|r| r["best"] == true).unwrap()["policy"].clone();
+    assert_ne!(name, "lru", "the loop is larger than the cache");
+    // Where everything fits all are equal, and the simplest is named.
+    assert_eq!(rows[5]["best"], true);
+    let (_, text, _) = sized(&["--size", "30,100%"]);
+    let said = format!("a.txt, 30 blocks (120 KiB): {}; ", name.as_str().unwrap());
+    assert!(text.contains(&said), "{text}");
+    // The loop's 701 blocks and the hot 40 fit at once, or none of the loop's does.
+    assert!(
+        text.contains("a.txt: the curve under lru bends at"),
+        "{text}"
+    );
+    assert!(text.contains("fewer misses than lru; "), "{text}");
+    let (_, alone, _) = home.run(&["sim", "a.txt", "--policy", "lru", "--size", "30"]);
+    assert!(
+        !alone.contains("(120 KiB): lru"),
+        "there was nothing to choose: {alone}"
+    );
+}
+
+#[test]
+fn sizes_may_be_bytes() {
+    let home = home();
+    let hits = |more: &[&str]| {
+        let (code, out, err) =
+            home.run(&[&["sim", "a.txt", "--policy", "opt", "--json"][..], more].concat());
+        assert_eq!(code, 0, "{err}");
+        lines(&out)[0]["tally"].clone()
+    };
+    assert_eq!(hits(&["--size", "200KiB"]), hits(&["--size", "50"]));
+    assert_ne!(hits(&["--size", "200KiB"]), hits(&["--size", "49"]));
+    assert_eq!(
+        hits(&["--size", "200KiB", "--block-size", "8192"]),
+        hits(&["--size", "25"])
+    );
+    let (code, _, err) = home.run(&["sim", "a.txt", "--size", "2KiB"]);
+    assert!(
+        code == 2 && err.contains("less than a block of 4096 bytes"),
+        "{err}"
+    );
 }
 
 #[test]
@@ -225,6 +298,7 @@ fn the_page_has_tables_and_a_chart() {
     assert_eq!(code, 0, "{err}");
     let page = fs::read_to_string(home.path().join("p.html")).unwrap();
     assert!(page.contains("<svg") && page.contains("LRU to OPT"));
+    assert!(page.contains("Which rule, at the sizes") && !page.contains("No samples"));
 }
 
 #[test]

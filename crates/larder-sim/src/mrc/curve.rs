@@ -65,11 +65,60 @@ impl Curve {
             .collect()
     }
 
+    /// The size from which on frames bring less than they did so far, and what it takes to go on: the point of the curve that is
+    /// furthest above the line from its begin to its end (Satopää et al., *Finding a "Kneedle" in a haystack*, 2011). A curve that
+    /// stays within a tenth of its height of that line, or below it, bends at its end. None where no size hits.
+    #[must_use]
+    pub fn knee(&self) -> Option<Knee> {
+        let all = self.weights.iter().sum::<f64>();
+        let sizes = self.weights.len() as f64;
+        let (mut hits, mut best) = (0.0, (0.1, self.weights.len(), all));
+        for (at, weight) in self.weights.iter().enumerate() {
+            hits += weight;
+            let above = hits / all - (at + 1) as f64 / sizes;
+            if above > best.0 {
+                best = (above, at + 1, hits);
+            }
+        }
+        let (_, size, at_knee) = best;
+        let mut hits = at_knee;
+        let further = self.weights[size..].iter().position(|weight| {
+            hits += weight;
+            hits - at_knee >= self.total / 10.0
+        });
+        (all > 0.0).then(|| Knee {
+            size,
+            hit_ratio: ((at_knee + self.shift) / self.total).clamp(0.0, 1.0),
+            a_tenth_more: further.map(|more| more + 1),
+        })
+    }
+
     /// Uses.
     #[must_use]
     pub fn total(&self) -> f64 {
         self.total
     }
+}
+
+/// Where a curve bends.
+///
+/// ```
+/// use larder_sim::{Curve, Knee};
+///
+/// let mut curve = Curve::default();
+/// curve.add(Some(2), 60.0); // three of five uses come back at once
+/// (3..=42).for_each(|size| curve.add(Some(size), 1.0));
+/// let Some(Knee { size, hit_ratio, a_tenth_more }) = curve.knee() else { unreachable!() };
+/// assert_eq!((size, hit_ratio, a_tenth_more), (2, 0.6, Some(10)));
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
+pub struct Knee {
+    /// Blocks.
+    pub size: usize,
+    /// Share of hits at this size, 0 to 1.
+    pub hit_ratio: f64,
+    /// Blocks on top of these until another tenth of the uses hits; None where no size brings it.
+    pub a_tenth_more: Option<usize>,
 }
 
 /// The distance of two lists of ratios.

@@ -5,7 +5,7 @@ mod mini;
 mod shards;
 mod stack;
 
-pub use curve::{Curve, Difference, difference};
+pub use curve::{Curve, Difference, Knee, difference};
 pub use mini::{Sample, sample};
 pub use shards::{FixedSize, fixed_rate, fixed_size};
 pub use stack::{Stack, lru_curve};

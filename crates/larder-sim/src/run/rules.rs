@@ -16,9 +16,9 @@ pub struct Choice {
 }
 
 /// OPT by [`Opt`](super::Opt).
-pub(super) const OPT: &str = "opt";
+pub(crate) const OPT: &str = "opt";
 /// OPT by [`OptHeap`](super::OptHeap), for checks.
-pub(super) const OPT_HEAP: &str = "opt-heap";
+pub(crate) const OPT_HEAP: &str = "opt-heap";
 
 /// All rules of the library, then OPT in its two ways.
 #[must_use]

@@ -15,12 +15,12 @@ use larder_sim::{Format, ReadOptions, Size, names};
 A trace is a file of any format that `larder trace formats` lists, also as .gz, .xz or .zst; `-` is standard input. \
 A workload may stand where a trace does, by its name, a colon and parameters: zipf:blocks=1e5,requests=1e6,alpha=0.9,seed=1 \
 (see --workloads); a file of such a name is written ./zipf:
-Sizes are numbers of blocks (1000, 4k, 1M) or shares of the trace's different blocks (1%).
+Sizes are numbers of blocks (1000, 4k, 1M), bytes (64MiB, in blocks of --block-size) or shares of the trace's different blocks (1%).
 
 Examples:
   larder sim trace.oracleGeneral.zst                    every rule at 0.1, 1 and 10 %
-  larder sim web.csv --policy lru,s3-fifo,opt --size 1000,5%
-  larder sim disk.spc.gz --mrc --html curve.html        how misses fall with the size
+  larder sim web.csv --policy lru,s3-fifo,opt --size 64MiB,5%
+  larder sim disk.spc.gz --mrc --html curve.html        how hits rise with the size
   larder sim zipf: loop:blocks=2000 --size 1000         made here, no file needed
   larder sim dbench:clients=16                          16 clients of dbench's loadfile (Debian: dbench)
   larder sim *.txt --json > rows.jsonl                  a line of JSON for each trace, rule and size
@@ -65,18 +65,13 @@ pub(super) struct What {
     /// Traces: files, or workloads as zipf:blocks=1e5,alpha=0.9.
     #[arg(value_name = "TRACE")]
     pub(super) traces: Vec<PathBuf>,
-    /// Rules, or `all` (see --rules).
+    /// Rules, or `all` (see --rules) [default: all; with --mrc opt, the default rule, two others and lru].
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    pub(super) policy: Option<Vec<String>>,
+    /// Sizes: blocks, bytes or shares [default: 0.1%,1%,10%; 24 sizes with --mrc].
     #[arg(
         long,
-        value_name = "NAME,…",
-        value_delimiter = ',',
-        default_value = "all"
-    )]
-    pub(super) policy: Vec<String>,
-    /// Sizes: blocks or shares [default: 0.1%,1%,10%; 24 sizes with --mrc].
-    #[arg(
-        long,
-        value_name = "N|N%,…",
+        value_name = "N|NMiB|N%,…",
         value_delimiter = ',',
         allow_negative_numbers = true
     )]
@@ -94,7 +89,7 @@ pub(in crate::cli) struct Reading {
     /// Format of the traces [default: auto-detect].
     #[arg(long, value_name = "NAME")]
     pub(in crate::cli) format: Option<String>,
-    /// Bytes of a block, for traces of byte ranges.
+    /// Bytes of a block: what traces of byte ranges are cut into, and sizes in bytes are counted in.
     #[arg(long, value_name = "BYTES", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..))]
     pub(in crate::cli) block_size: u32,
     /// Columns of a CSV: time, id or offset or sector, size, op, file, tenant; by number or heading.
@@ -182,12 +177,26 @@ fn share_of_memory() -> u64 {
 }
 
 impl What {
-    pub(super) fn policies(&self) -> Result<Vec<String>, Failure> {
-        let names = names(&self.policy).map_err(Failure::usage)?;
+    /// The rules asked for; these if none are.
+    pub(super) fn policies_or(&self, these: &[&str]) -> Result<Vec<String>, Failure> {
+        let these = || these.iter().map(|&name| name.to_owned()).collect();
+        let asked = self.policy.clone().unwrap_or_else(these);
+        let names = names(&asked).map_err(Failure::usage)?;
         if names.is_empty() {
             return Err(Failure::usage("--policy names no rule"));
         }
         Ok(names)
+    }
+
+    pub(super) fn policies(&self) -> Result<Vec<String>, Failure> {
+        self.policies_or(&["all"])
+    }
+
+    /// Blocks of a size, for a trace with so many different ones.
+    pub(super) fn blocks(&self, size: &Size, blocks: u32) -> Result<usize, Failure> {
+        let block_size = self.reading.block_size;
+        let of = size.of(blocks, block_size);
+        of.map_err(|why| Failure::usage(format!("--size {why}")))
     }
 
     pub(super) fn sizes(&self) -> Result<Vec<Size>, Failure> {

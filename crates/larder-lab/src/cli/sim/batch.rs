@@ -110,11 +110,13 @@ fn run_shard(global: &Global, args: &RunShard, out: &mut dyn Write) -> Outcome {
             continue;
         }
         let trace = load(global, &args.what, path)?;
-        let job = |c: &&PlannedCell| Job {
-            policy: plan.policies[c.policy].clone(),
-            size: sizes[c.size].of(trace.counts.blocks),
+        let job = |c: &&PlannedCell| -> Result<Job, Failure> {
+            Ok(Job {
+                policy: plan.policies[c.policy].clone(),
+                size: args.what.blocks(&sizes[c.size], trace.counts.blocks)?,
+            })
         };
-        let jobs: Vec<Job> = cells.iter().map(job).collect();
+        let jobs: Vec<Job> = cells.iter().map(job).collect::<Result<_, _>>()?;
         let asked: Vec<String> = cells.iter().map(|c| plan.sizes[c.size].clone()).collect();
         let rows = simulate(global, &args.what, &trace, &jobs, &asked, false)?;
         lines.extend(
@@ -158,7 +160,7 @@ fn merge(global: &Global, args: &Merge, out: &mut dyn Write) -> Outcome {
     }
     let rows = merger.finish().map_err(Failure::refused)?;
     if let Some(path) = &args.html {
-        super::page::write(&rows, &[], path)?;
+        super::page::write(&rows, &[], &[], path)?;
     }
-    print::rows(global, &rows, args.csv, out)
+    print::rows(global, &rows, &[], args.csv, out)
 }

@@ -4,13 +4,16 @@ use std::io::Write;
 
 use serde::Serialize;
 
+use super::Bend;
 use super::args::What;
+use super::print;
 use super::work::{load, sim_fault, simulate};
 use crate::cli::failure::{Failure, Outcome};
 use crate::cli::global::Global;
+use crate::cli::output::{self, plain};
 use larder_sim::{
-    Difference, Job, Loaded, Row, Size, Watch, difference, fixed_rate, fixed_size, lru_curve,
-    sample, sweep,
+    DEFAULT, Difference, Job, Knee, Loaded, Row, Size, Watch, difference, fixed_rate, fixed_size,
+    lru_curve, sample, sweep,
 };
 
 /// Blocks that a sample should have, if there are this many.
@@ -34,7 +37,19 @@ pub(super) struct CurveRow {
     pub(super) hit_percent: Vec<f64>,
     /// From the exact curve of the same rule, in points of hit percent.
     pub(super) error_points: Option<Difference>,
+    /// Where an exact curve of LRU bends.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) knee: Option<Knee>,
 }
+
+impl CurveRow {
+    pub(super) fn is_exact(&self) -> bool {
+        self.method.starts_with("exact")
+    }
+}
+
+/// Rules of curves when none are asked for.
+const SHOWN: [&str; 5] = ["opt", DEFAULT, "s3-fifo", "arc", "lru"];
 
 /// Sizes that rise by a fixed ratio, from a two-thousandth of the blocks to all.
 fn spread(blocks: u32) -> Vec<usize> {
@@ -70,15 +85,17 @@ pub(super) fn all(global: &Global, what: &What, asked: &Asked) -> Result<Vec<Cur
             "--mrc-rate {rate}: a share is above 0 and at most 1"
         )));
     }
-    let policies = what.policies()?;
+    let policies = what.policies_or(&SHOWN)?;
     let mut curves = Vec::new();
     for path in &what.traces {
         let trace = load(global, what, path)?;
         let sizes = match &asked.sizes {
             None => spread(trace.counts.blocks),
             Some(sizes) => {
-                let mut sizes: Vec<usize> =
-                    sizes.iter().map(|s| s.of(trace.counts.blocks)).collect();
+                let mut sizes: Vec<usize> = sizes
+                    .iter()
+                    .map(|s| what.blocks(s, trace.counts.blocks))
+                    .collect::<Result<_, _>>()?;
                 sizes.sort_unstable();
                 sizes.dedup();
                 sizes
@@ -121,10 +138,15 @@ fn one(
             sizes: sizes.to_vec(),
             error_points: truth.map(|t| difference(&hits, t)),
             hit_percent: hits,
+            knee: None,
         }
     };
-    let lru = percent(&lru_curve(trace).hit_ratios(sizes));
-    curves.push(row("lru", "exact, one pass", 1.0, lru.clone(), None));
+    let curve = lru_curve(trace);
+    let lru = percent(&curve.hit_ratios(sizes));
+    curves.push(CurveRow {
+        knee: curve.knee(),
+        ..row("lru", "exact, one pass", 1.0, lru.clone(), None)
+    });
     let shards = percent(&fixed_rate(trace, rate, SEED).hit_ratios(sizes));
     curves.push(row("lru", "SHARDS, fixed rate", rate, shards, Some(&lru)));
     let (curve, last) = fixed_size(trace, KEPT, SEED);
@@ -178,9 +200,22 @@ fn one(
     Ok(())
 }
 
+/// Where the curves bend.
+pub(super) fn bends(curves: &[CurveRow], block_size: u32) -> Vec<Bend> {
+    let exact = curves.iter().filter(|c| c.policy == "lru" && c.is_exact());
+    exact
+        .map(|curve| Bend {
+            trace: curve.trace.clone(),
+            knee: curve.knee,
+            block_size,
+        })
+        .collect()
+}
+
 pub(super) fn print(
     global: &Global,
     curves: &[CurveRow],
+    bends: &[Bend],
     csv: bool,
     out: &mut dyn Write,
 ) -> Outcome {
@@ -205,36 +240,102 @@ pub(super) fn print(
         }
         return Ok(());
     }
-    for curve in curves {
-        let name = crate::cli::output::plain(&curve.trace);
-        write!(out, "{name}: {}, {}", curve.policy, curve.method)?;
-        if curve.rate < 1.0 {
-            write!(out, " ({:.2} % of the blocks)", curve.rate * 100.0)?;
+    let mut of_trace = curves;
+    while let Some(first) = of_trace.first() {
+        let len = of_trace.iter().take_while(|c| c.trace == first.trace);
+        let (here, rest) = of_trace.split_at(len.count());
+        of_trace = rest;
+        writeln!(
+            out,
+            "{}: hits in % of the uses, by blocks",
+            plain(&first.trace)
+        )?;
+        // Each rule once, by the best method that there is.
+        let mut shown: Vec<&CurveRow> = Vec::new();
+        for curve in here.iter().filter(|c| c.is_exact()).chain(here) {
+            if !shown.iter().any(|s| s.policy == curve.policy) {
+                shown.push(curve);
+            }
         }
+        let last = |c: &CurveRow| c.hit_percent.iter().sum::<f64>();
+        shown.sort_by(|a, b| last(b).total_cmp(&last(a)));
+        write!(out, "{}", drawing(&shown))?;
+        table(&shown, out)?;
+        errors(here, out)?;
         writeln!(out)?;
-        for points in curve
-            .sizes
-            .iter()
-            .zip(&curve.hit_percent)
-            .collect::<Vec<_>>()
-            .chunks(6)
-        {
-            let cells: Vec<String> = points
-                .iter()
-                .map(|(size, hit)| format!("{size:>9} {hit:6.2}"))
-                .collect();
-            writeln!(out, "  {}", cells.join(" |"))?;
+    }
+    for line in print::best_sizes(bends) {
+        writeln!(out, "{line}")?;
+    }
+    Ok(())
+}
+
+/// Lines of a drawing.
+const HIGH: usize = 16;
+/// Columns of a size.
+const WIDE: usize = 2;
+/// What the rules are drawn with, the best one first.
+const PENS: &[u8] = b"123456789abcdefghijklmnopqrstuvwxyz";
+
+/// Hits upwards, sizes to the right. Where several rules meet, the best one's mark is seen.
+fn drawing(shown: &[&CurveRow]) -> String {
+    let most = shown.iter().flat_map(|c| &c.hit_percent).copied();
+    let most = most.fold(1.0, f64::max);
+    let sizes = shown.first().map_or(0, |c| c.sizes.len());
+    let mut field = vec![vec![b' '; sizes * WIDE]; HIGH];
+    for (curve, pen) in shown.iter().zip(PENS).rev() {
+        for (at, hit) in curve.hit_percent.iter().enumerate() {
+            let up = (hit / most * (HIGH - 1) as f64).round() as usize;
+            field[HIGH - 1 - up.min(HIGH - 1)][at * WIDE] = *pen;
         }
+    }
+    let mut text = String::new();
+    for (line, marks) in field.iter().enumerate() {
+        let value = most * (HIGH - 1 - line) as f64 / (HIGH - 1) as f64;
+        let marks = String::from_utf8_lossy(marks);
+        text += format!("{value:6.1} |{marks}").trim_end();
+        text += "\n";
+    }
+    text + &format!("       +{}\n", "-".repeat(sizes * WIDE))
+}
+
+/// Sizes down, rules across.
+fn table(shown: &[&CurveRow], out: &mut dyn Write) -> Outcome {
+    let Some(first) = shown.first() else {
+        return Ok(());
+    };
+    let pens = PENS.iter().map(|&pen| format!("{} ", char::from(pen)));
+    let mut heads = vec!["blocks".to_owned()];
+    heads.extend(
+        shown
+            .iter()
+            .zip(pens.chain(std::iter::repeat(String::new())))
+            .map(|(c, pen)| pen + &c.policy),
+    );
+    let rows = first.sizes.iter().enumerate().map(|(at, size)| {
+        let hits = shown.iter().map(|c| format!("{:.2}", c.hit_percent[at]));
+        std::iter::once(size.to_string()).chain(hits).collect()
+    });
+    output::table(heads, rows.collect(), 0..usize::MAX, None, out)
+}
+
+/// How far the quicker ways to get these curves are off.
+fn errors(curves: &[CurveRow], out: &mut dyn Write) -> Outcome {
+    for curve in curves.iter().filter(|c| !c.is_exact()) {
+        let CurveRow { policy, method, .. } = curve;
+        write!(
+            out,
+            "{policy}, {method} ({:.2} % of the blocks): ",
+            curve.rate * 100.0
+        )?;
         match &curve.error_points {
             Some(e) => writeln!(
                 out,
-                "  off the exact curve by {:.2} points in the mean, {:.2} at most ({} sizes)",
-                e.mean, e.most, e.points
+                "off by {:.2} points in the mean, {:.2} at most",
+                e.mean, e.most
             )?,
-            None if curve.method.starts_with("exact") => {}
-            None => writeln!(out, "  not compared with an exact curve")?,
+            None => writeln!(out, "not compared with an exact curve")?,
         }
     }
-    writeln!(out, "Each pair: size in blocks, hits in % of the uses.")?;
     Ok(())
 }

@@ -22,7 +22,7 @@ use super::failure::{Failure, Outcome};
 use super::global::Global;
 use super::output;
 use larder_sim::workload::MADE;
-use larder_sim::{Job, Row, Trace, choices, stream};
+use larder_sim::{Job, Knee, Row, Trace, choices, lru_curve, stream};
 
 pub(super) fn run(global: &Global, args: &Sim, out: &mut dyn Write) -> Outcome {
     if let Some(batch) = &args.batch {
@@ -42,12 +42,12 @@ pub(super) fn run(global: &Global, args: &Sim, out: &mut dyn Write) -> Outcome {
     if args.mrc {
         return mrc(global, args, out);
     }
-    let rows = rows(global, args)?;
+    let (rows, bends) = rows(global, args)?;
     if let Some(path) = &args.html {
-        page::write(&rows, &[], path)?;
+        page::write(&rows, &bends, &[], path)?;
         output::hint(global, &format!("wrote {}", path.display()));
     }
-    print::rows(global, &rows, args.csv, out)
+    print::rows(global, &rows, &bends, args.csv, out)
 }
 
 fn mrc(global: &Global, args: &Sim, out: &mut dyn Write) -> Outcome {
@@ -63,11 +63,12 @@ fn mrc(global: &Global, args: &Sim, out: &mut dyn Write) -> Outcome {
         sizes,
     };
     let curves = curves::all(global, &args.what, &asked)?;
+    let bends = curves::bends(&curves, args.what.reading.block_size);
     if let Some(path) = &args.html {
-        page::write(&[], &curves, path)?;
+        page::write(&[], &bends, &curves, path)?;
         output::hint(global, &format!("wrote {}", path.display()));
     }
-    curves::print(global, &curves, args.csv, out)
+    curves::print(global, &curves, &bends, args.csv, out)
 }
 
 fn list(global: &Global, out: &mut dyn Write) -> Outcome {
@@ -128,9 +129,17 @@ fn workloads(global: &Global, out: &mut dyn Write) -> Outcome {
     Ok(())
 }
 
+/// Where the curve of a trace under LRU bends.
+struct Bend {
+    trace: String,
+    knee: Option<Knee>,
+    /// Bytes of a block.
+    block_size: u32,
+}
+
 /// Runs every trace, rule and size.
-fn rows(global: &Global, args: &Sim) -> Result<Vec<Row>, Failure> {
-    let mut rows = Vec::new();
+fn rows(global: &Global, args: &Sim) -> Result<(Vec<Row>, Vec<Bend>), Failure> {
+    let (mut rows, mut bends) = (Vec::new(), Vec::new());
     let policies = args.what.policies()?;
     let sizes = args.what.sizes()?;
     for path in &args.what.traces {
@@ -142,7 +151,7 @@ fn rows(global: &Global, args: &Sim) -> Result<Vec<Row>, Failure> {
         let mut jobs = Vec::new();
         let mut asked = Vec::new();
         for size in &sizes {
-            let blocks = size.of(trace.counts.blocks);
+            let blocks = args.what.blocks(size, trace.counts.blocks)?;
             for policy in &policies {
                 jobs.push(Job {
                     policy: policy.clone(),
@@ -154,8 +163,13 @@ fn rows(global: &Global, args: &Sim) -> Result<Vec<Row>, Failure> {
         rows.extend(simulate(
             global, &args.what, &trace, &jobs, &asked, args.times,
         )?);
+        bends.push(Bend {
+            knee: lru_curve(&trace).knee(),
+            trace: trace.name,
+            block_size: args.what.reading.block_size,
+        });
     }
-    Ok(rows)
+    Ok((rows, bends))
 }
 
 fn streamed(global: &Global, args: &Sim, path: &Path) -> Result<Vec<Row>, Failure> {
@@ -167,15 +181,17 @@ fn streamed(global: &Global, args: &Sim, path: &Path) -> Result<Vec<Row>, Failur
         )));
     }
     let mut policies = args.what.policies()?;
-    if args.what.policy.iter().any(|p| p == "all") {
+    let asked = args.what.policy.as_ref();
+    if asked.is_none_or(|asked| asked.iter().any(|p| p == "all")) {
         // All that are possible.
         policies.retain(|p| p != "opt");
     }
     let mut jobs = Vec::new();
     for size in &sizes {
+        let size = args.what.blocks(size, 0)?;
         jobs.extend(policies.iter().map(|policy| Job {
             policy: policy.clone(),
-            size: size.of(0),
+            size,
         }));
     }
     let trace = Trace::open(path, &args.what.reading.options()?).map_err(sim_fault)?;

@@ -2,20 +2,22 @@
 
 use std::path::Path;
 
+use super::Bend;
 use super::curves::CurveRow;
+use super::print;
 use crate::cli::failure::Outcome;
 use crate::cli::report::write_page;
 use crate::machine;
 use crate::model::{
-    Analysis, Axis, Block, Chart, Point, Provenance, RunRecord, Scale, Section, Series, Table,
-    Value,
+    Analysis, Axis, Block, Chart, Finding, Point, Provenance, RunRecord, Scale, Section, Series,
+    Table, Value,
 };
 use crate::report::Document;
 use crate::store;
 use larder_sim::{Placed, Row, place, standing};
 
 /// Writes the page.
-pub(super) fn write(rows: &[Row], curves: &[CurveRow], path: &Path) -> Outcome {
+pub(super) fn write(rows: &[Row], bends: &[Bend], curves: &[CurveRow], path: &Path) -> Outcome {
     let placed = place(rows);
     let mut sections = Vec::new();
     let mut traces: Vec<&str> = Vec::new();
@@ -63,6 +65,7 @@ pub(super) fn write(rows: &[Row], curves: &[CurveRow], path: &Path) -> Outcome {
     let analysis = Analysis {
         experiment: "sim".to_owned(),
         title: "Replacement rules over traces".to_owned(),
+        findings: findings(&placed, bends),
         sections,
         ..Analysis::default()
     };
@@ -86,6 +89,24 @@ pub(super) fn write(rows: &[Row], curves: &[CurveRow], path: &Path) -> Outcome {
         },
         path,
     )
+}
+
+/// What the page opens with.
+fn findings(placed: &[Placed], bends: &[Bend]) -> Vec<Finding> {
+    let question = |question: &str, answer: Vec<String>| Finding {
+        question: question.to_owned(),
+        answer: answer.join("\n"),
+        ..Finding::default()
+    };
+    let mut findings = vec![
+        question(
+            "Which rule, at the sizes asked for?",
+            print::best_rules(placed, bends),
+        ),
+        question("Which size?", print::best_sizes(bends)),
+    ];
+    findings.retain(|f| !f.answer.is_empty());
+    findings
 }
 
 fn number(v: f64, unit: &str) -> Value {

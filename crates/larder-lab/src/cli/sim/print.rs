@@ -5,9 +5,18 @@ use std::io::Write;
 use crate::cli::failure::Outcome;
 use crate::cli::global::Global;
 use crate::cli::output::{self, plain};
-use larder_sim::{self as sim, Placed, Row, place, standing};
+use crate::report::number;
+use larder_sim::{self as sim, Answer, DEFAULT, Placed, Row, answers, place, standing};
 
-pub(super) fn rows(global: &Global, rows: &[Row], csv: bool, out: &mut dyn Write) -> Outcome {
+use super::Bend;
+
+pub(super) fn rows(
+    global: &Global,
+    rows: &[Row],
+    bends: &[Bend],
+    csv: bool,
+    out: &mut dyn Write,
+) -> Outcome {
     let placed = place(rows);
     if global.json {
         return json_lines(&placed, out);
@@ -25,7 +34,77 @@ pub(super) fn rows(global: &Global, rows: &[Row], csv: bool, out: &mut dyn Write
         table(&placed[from..from + len], out)?;
         from += len;
     }
-    summary(&placed, out)
+    summary(&placed, out)?;
+    for line in best_rules(&placed, bends).iter().chain(&best_sizes(bends)) {
+        writeln!(out, "{line}")?;
+    }
+    Ok(())
+}
+
+/// The best rule of each trace and size, a sentence each.
+pub(super) fn best_rules(placed: &[Placed], bends: &[Bend]) -> Vec<String> {
+    let sentence = |answer: &Answer| {
+        let row = &answer.best.row;
+        let bend = bends.iter().find(|b| b.trace == row.trace);
+        let size = blocks(row.size, bend.map(|b| b.block_size));
+        format!("{}, {size}: {}.", plain(&row.trace), best(answer))
+    };
+    answers(placed).iter().map(sentence).collect()
+}
+
+/// Where each trace's curve bends, a sentence each.
+pub(super) fn best_sizes(bends: &[Bend]) -> Vec<String> {
+    let sentence = |bend: &Bend| {
+        let trace = plain(&bend.trace);
+        let Some(knee) = bend.knee else {
+            return format!("{trace}: no size hits.");
+        };
+        let size = |n| blocks(n, Some(bend.block_size));
+        let further = match knee.a_tenth_more {
+            Some(more) => format!("another 10 % of hits cost {} more", size(more)),
+            None => "no size brings another 10 % of hits".to_owned(),
+        };
+        format!(
+            "{trace}: the curve under lru bends at {}, with {:.1} % hits; {further}.",
+            size(knee.size),
+            knee.hit_ratio * 100.0
+        )
+    };
+    bends.iter().map(sentence).collect()
+}
+
+fn blocks(n: usize, block_size: Option<u32>) -> String {
+    let bytes = block_size.map_or(String::new(), |size| {
+        format!(" ({})", number::number(n as f64 * f64::from(size), "B"))
+    });
+    format!("{} blocks{bytes}", number::count(n as i64))
+}
+
+fn best(answer: &Answer) -> String {
+    let Answer {
+        best,
+        default_behind_percent,
+    } = answer;
+    let mut parts = Vec::new();
+    match best.misses_saved_percent {
+        Some(saved) if saved >= 0.05 => parts.push(format!("{saved:.1} % fewer misses than lru")),
+        Some(_) => parts.push("no rule has fewer misses than lru".to_owned()),
+        None => {}
+    }
+    if let Some(below) = best.below_opt_percent {
+        parts.push(format!("{below:.2} points of hits below the best possible"));
+    }
+    match default_behind_percent {
+        Some(behind) if *behind >= 0.005 => parts.push(format!(
+            "{DEFAULT}, the default, is {behind:.2} points behind"
+        )),
+        Some(_) if best.row.policy != DEFAULT => {
+            parts.push(format!("{DEFAULT}, the default, is as good"));
+        }
+        _ => {}
+    }
+    parts.insert(0, best.row.policy.clone());
+    parts.join("; ")
 }
 
 /// One line for each.
@@ -46,6 +125,7 @@ fn values(placed: &[Placed], out: &mut dyn Write) -> Outcome {
         row,
         hit_percent,
         gap_closed_percent,
+        ..
     } in placed
     {
         let trace = row.trace.replace('"', "\"\"");
@@ -105,7 +185,7 @@ fn table(placed: &[Placed], out: &mut dyn Write) -> Outcome {
     }
     let mut heads = vec!["rule".to_owned()];
     for (size, asked) in &sizes {
-        let share = if asked.ends_with('%') {
+        let share = if asked.ends_with(['%', 'B']) {
             format!(" ({asked})")
         } else {
             String::new()
@@ -128,7 +208,7 @@ fn table(placed: &[Placed], out: &mut dyn Write) -> Outcome {
     output::table(heads, rows.collect(), 1..usize::MAX, None, out)?;
     writeln!(
         out,
-        "Hits in % of the uses; gap: the share of the way from LRU to OPT, in %.\n"
+        "Hits in % of the uses; gap: the share of the way from lru to opt, in %.\n"
     )?;
     Ok(())
 }

@@ -145,7 +145,7 @@ fn run_view(i: usize, run: &RunRecord, a: &Analysis) -> RunView {
         experiment: run.experiment.clone(),
         depth: run.depth.clone(),
         started: run.started.clone(),
-        empty: run.samples.is_empty(),
+        empty: run.samples.is_empty() && a.findings.is_empty(),
         findings,
         chart,
         more,
