@@ -46,8 +46,8 @@ pub use part::{Header, Line, Plan, PlannedCell, write_part};
 pub use record::{Kind, Record, block_of};
 pub use row::{Answer, DEFAULT, Placed, Row, answers, place, standing};
 pub use run::{
-    Cell, Choice, Job, NextUse, Opt, OptHeap, Outcome, Tally, Watch, choices, make, names, stream,
-    sweep,
+    Cell, Choice, Job, NextUse, Opt, OptHeap, Outcome, Tally, Watch, choices, knows_the_future,
+    make, names, stream, sweep,
 };
 pub use size::Size;
 pub use source::Trace;

@@ -78,7 +78,7 @@ impl Counts {
     ///
     /// # Errors
     /// [`SimError`].
-    pub fn of(mut trace: Trace) -> Result<Self, SimError> {
+    pub fn of(mut trace: Trace, mut progress: impl FnMut(&Trace)) -> Result<Self, SimError> {
         let name = trace.name().to_owned();
         let mut loader = Loader::of(&trace);
         let mut records = Vec::new();
@@ -87,6 +87,7 @@ impl Counts {
             records.clear();
             more = trace.fill(&mut records)?;
             loader.add(&name, &records, |_| Ok(()))?;
+            progress(&trace);
         }
         Ok(loader.finish().1)
     }

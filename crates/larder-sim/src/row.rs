@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde::{Deserialize, Serialize};
 
 use super::load::Counts;
-use super::run::{OPT, OPT_HEAP, Tally};
+use super::run::{OPT, Tally, knows_the_future};
 
 /// One result. Only what does not depend on the machine: two runs of one trace give equal rows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -36,10 +36,6 @@ impl Row {
     /// What is compared: rows of one cell differ in the rule alone.
     fn cell(&self) -> (&str, &str, usize) {
         (&self.trace, &self.asked, self.size)
-    }
-
-    fn knows_the_future(&self) -> bool {
-        [OPT, OPT_HEAP].contains(&self.policy.as_str())
     }
 }
 
@@ -98,7 +94,7 @@ pub fn answers(placed: &[Placed]) -> Vec<Answer<'_>> {
         .filter_map(|best| {
             let mut others = placed
                 .iter()
-                .filter(|p| p.row.cell() == best.row.cell() && !p.row.knows_the_future())
+                .filter(|p| p.row.cell() == best.row.cell() && !knows_the_future(&p.row.policy))
                 .peekable();
             let alone = others.clone().nth(1).is_none();
             let default = others.find(|p| p.row.policy == DEFAULT);
@@ -140,7 +136,9 @@ pub fn place(rows: &[Row]) -> Vec<Placed> {
             OPT => marks.opt = Some(&row.tally),
             _ => {}
         }
-        if !row.knows_the_future() && marks.best.is_none_or(|best| before(row) > before(best)) {
+        if !knows_the_future(&row.policy)
+            && marks.best.is_none_or(|best| before(row) > before(best))
+        {
             marks.best = Some(row);
         }
     }

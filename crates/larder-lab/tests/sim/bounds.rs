@@ -29,7 +29,8 @@ fn refused(command: &mut Command) {
 fn what_expands_or_never_ends_stops_at_the_bound() {
     let home = Home::new();
     bomb(&home);
-    let sim = ["--policy", "lru", "--size", "10", "--max-memory", "3M"];
+    let within = |policy| ["--policy", policy, "--size", "10", "--max-memory", "3M"];
+    let sim = within("opt");
     for format in ["u32le", "u64be", "oracleGeneral"] {
         for more in [&["--format", format][..], &["--format", format, "--mrc"]] {
             refused(home.larder(&["sim", "bomb.zst"]).args(sim).args(more));
@@ -43,6 +44,15 @@ fn what_expands_or_never_ends_stops_at_the_bound() {
     refused(
         home.larder(&["sim", "run", "--shard", "1/1", "zipf:requests=1e12"])
             .args(sim),
+    );
+    // A rule that needs no future keeps nothing of it.
+    let (code, out, err) = finish(
+        home.larder(&["sim", "bomb.zst", "--format", "u32le"])
+            .args(within("lru")),
+    );
+    assert!(
+        code == 0 && out.contains("6291456 uses of 1 blocks"),
+        "{err}"
     );
     // OPT's future is kept, and so are the numbers of blocks.
     let convert = [

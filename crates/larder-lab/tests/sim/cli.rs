@@ -100,7 +100,17 @@ fn all_rules_run_and_streams_agree() {
             (&row["tally"], &row["counts"])
         );
     }
-    assert_eq!(home.run(&["sim", "a.txt", "--stream"]).0, 2); // shares are not known
+    // Shares are known after a first reading, which standard input does not allow.
+    let shares = ["--policy", "lru,fifo", "--size", "5%", "--json"];
+    let (code, small, err) = home.run(&[&["sim", "a.txt"][..], &shares].concat());
+    assert_eq!(code, 0, "{err}");
+    let with_opt = ["--policy", "lru,fifo,opt", "--size", "5%", "--json"];
+    let (_, whole, _) = home.run(&[&["sim", "a.txt"][..], &with_opt].concat());
+    let (small, whole) = (lines(&small), lines(&whole));
+    assert_eq!(small[1]["tally"], whole[1]["tally"]);
+    assert_eq!(small[1]["asked"], "5%");
+    let (code, _, err) = home.run(&["sim", "-", "--stream", "--size", "5%"]);
+    assert!(code == 2 && err.contains("read twice"), "{err}");
     assert_eq!(
         home.run(&["sim", "a.txt", "--stream", "--size", "9", "--policy", "opt"])
             .0,

@@ -4,7 +4,7 @@
 use std::collections::{BinaryHeap, HashMap};
 
 use super::super::Kind;
-use super::super::load::Loaded;
+use super::super::load::{Chunk, Loaded};
 use super::curve::Curve;
 use super::stack::Stack;
 
@@ -104,6 +104,18 @@ impl FixedSize {
         }
     }
 
+    /// Goes on with the next part of a trace.
+    pub fn add(&mut self, chunk: &Chunk) {
+        chunk.for_each(|block, _, kind| self.use_block(block, kind));
+    }
+
+    /// The curve of a trace of so many uses.
+    #[must_use]
+    pub fn curve(mut self, uses: u64) -> Curve {
+        self.curve.adjust(uses);
+        self.curve
+    }
+
     fn use_block(&mut self, block: u32, kind: Kind) {
         let hash = hash(block, self.seed);
         if hash > self.limit {
@@ -139,10 +151,7 @@ impl FixedSize {
 #[must_use]
 pub fn fixed_size(trace: &Loaded, most: usize, seed: u64) -> (Curve, f64) {
     let mut shards = FixedSize::new(most, seed);
-    for chunk in &trace.chunks {
-        chunk.for_each(|block, _, kind| shards.use_block(block, kind));
-    }
-    shards.curve.adjust(trace.counts.uses);
+    trace.chunks.iter().for_each(|chunk| shards.add(chunk));
     let rate = shards.rate();
-    (shards.curve, rate)
+    (shards.curve(trace.counts.uses), rate)
 }

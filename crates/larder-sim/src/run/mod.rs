@@ -9,6 +9,6 @@ mod sweep;
 pub use cell::{Cell, Tally};
 pub use opt::{NextUse, Opt};
 pub use opt_heap::OptHeap;
-pub use rules::{Choice, choices, make, names};
-pub(crate) use rules::{OPT, OPT_HEAP};
+pub(crate) use rules::OPT;
+pub use rules::{Choice, choices, knows_the_future, make, names};
 pub use sweep::{Job, Outcome, Watch, stream, sweep};

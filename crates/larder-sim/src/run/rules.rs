@@ -18,7 +18,17 @@ pub struct Choice {
 /// OPT by [`Opt`](super::Opt).
 pub(crate) const OPT: &str = "opt";
 /// OPT by [`OptHeap`](super::OptHeap), for checks.
-pub(crate) const OPT_HEAP: &str = "opt-heap";
+pub(super) const OPT_HEAP: &str = "opt-heap";
+
+/// Whether a rule must see the whole trace before it begins.
+///
+/// ```
+/// assert!(larder_sim::knows_the_future("opt") && !larder_sim::knows_the_future("lru"));
+/// ```
+#[must_use]
+pub fn knows_the_future(policy: &str) -> bool {
+    [OPT, OPT_HEAP].contains(&policy)
+}
 
 /// All rules of the library, then OPT in its two ways.
 #[must_use]

@@ -11,7 +11,7 @@ use larder_policy::PolicyError;
 use super::super::load::{Chunk, Counts, Loaded, Loader};
 use super::super::{SimError, Trace};
 use super::cell::{Cell, Tally};
-use super::rules::{OPT, OPT_HEAP, make};
+use super::rules::{OPT, OPT_HEAP, knows_the_future, make};
 use super::{NextUse, Opt, OptHeap};
 
 /// A rule and a size.
@@ -138,7 +138,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 /// Runs all jobs while the trace is read, without keeping it: a few chunks are in memory at a time, and the cells' state.
-/// Sizes must be known, and OPT is not possible.
+/// Sizes must be known, and OPT is not possible. `seen` gets each chunk, with the trace as far as it was read.
 ///
 /// # Errors
 /// [`SimError`].
@@ -146,12 +146,9 @@ pub fn stream(
     mut trace: Trace,
     jobs: &[Job],
     threads: usize,
-    mut progress: impl FnMut(&Trace),
+    mut seen: impl FnMut(&Trace, &Chunk),
 ) -> Result<(Vec<Outcome>, Counts), SimError> {
-    if let Some(job) = jobs
-        .iter()
-        .find(|j| j.policy == OPT || j.policy == OPT_HEAP)
-    {
+    if let Some(job) = jobs.iter().find(|j| knows_the_future(&j.policy)) {
         return Err(SimError::Future {
             policy: job.policy.clone(),
         });
@@ -197,27 +194,27 @@ pub fn stream(
         let mut loader = Loader::of(&trace);
         let mut records = Vec::new();
         // A worker that fails closes its channel; the others go on to the end, and then its error is returned.
-        let send = |chunk: Chunk, senders: &mut Vec<_>| {
+        let mut send = |trace: &Trace, chunk: Chunk, senders: &mut Vec<_>| {
             let chunk = Arc::new(chunk);
             senders.retain(|s: &std::sync::mpsc::SyncSender<Arc<Chunk>>| {
                 s.send(chunk.clone()).is_ok()
             });
+            seen(trace, &chunk);
         };
         loop {
             records.clear();
             let more = trace.fill(&mut records)?;
             loader.add(&name, &records, |chunk| {
-                send(chunk, &mut senders);
+                send(&trace, chunk, &mut senders);
                 Ok(())
             })?;
-            progress(&trace);
             if !more || senders.is_empty() {
                 break;
             }
         }
         let (last, counts) = loader.finish();
         if let Some(chunk) = last {
-            send(chunk, &mut senders);
+            send(&trace, chunk, &mut senders);
         }
         drop(senders);
         let mut all = Vec::new();

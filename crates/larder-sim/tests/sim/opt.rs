@@ -247,7 +247,7 @@ fn threads_and_streams_change_nothing() {
         one
     );
     for threads in [1, 3] {
-        let (streamed, counts) = stream(open(), &jobs, threads, |_| {}).unwrap();
+        let (streamed, counts) = stream(open(), &jobs, threads, |_, _| {}).unwrap();
         assert_eq!(tallies(streamed), one);
         assert_eq!(counts, loaded.counts);
     }
@@ -255,7 +255,7 @@ fn threads_and_streams_change_nothing() {
         policy: "opt".to_owned(),
         size: 3,
     }];
-    assert!(stream(open(), &future, 1, |_| {}).is_err());
+    assert!(stream(open(), &future, 1, |_, _| {}).is_err());
 }
 
 #[test]

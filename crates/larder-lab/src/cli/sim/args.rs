@@ -45,7 +45,8 @@ pub(in crate::cli) struct Sim {
     /// Leave out the exact curves of rules other than LRU; the error of the samples is then unknown.
     #[arg(long, requires = "mrc")]
     pub(super) mrc_sampled: bool,
-    /// Simulate while reading, for traces larger than memory: sizes in blocks, no OPT.
+    /// Simulate while reading, for traces larger than memory. So it is in any case where no rule must know the future; this leaves
+    /// opt out of all.
     #[arg(long, conflicts_with = "mrc")]
     pub(super) stream: bool,
     /// List the rules.

@@ -21,7 +21,7 @@ const SAMPLED: f64 = 16384.0;
 /// Blocks that SHARDS of fixed size keeps.
 const KEPT: usize = 8192;
 /// Seed of the samples: two runs take the same.
-const SEED: u64 = 0x6c61_7264_6572;
+pub(super) const SEED: u64 = 0x6c61_7264_6572;
 /// Points of a curve when no sizes are asked for.
 const POINTS: usize = 24;
 

@@ -22,7 +22,9 @@ use super::failure::{Failure, Outcome};
 use super::global::Global;
 use super::output;
 use larder_sim::workload::MADE;
-use larder_sim::{Job, Knee, Row, Trace, choices, lru_curve, stream};
+use larder_sim::{
+    Counts, FixedSize, Job, Knee, Row, Size, Trace, choices, fixed_size, knows_the_future, stream,
+};
 
 pub(super) fn run(global: &Global, args: &Sim, out: &mut dyn Write) -> Outcome {
     if let Some(batch) = &args.batch {
@@ -137,90 +139,115 @@ struct Bend {
     block_size: u32,
 }
 
-/// Runs every trace, rule and size.
+/// Blocks that the sample of a curve keeps: traces of fewer are looked at whole.
+const SAMPLED: usize = 8192;
+
+/// Runs every trace, rule and size. A trace is kept in memory only where a rule must know its future.
 fn rows(global: &Global, args: &Sim) -> Result<(Vec<Row>, Vec<Bend>), Failure> {
     let (mut rows, mut bends) = (Vec::new(), Vec::new());
-    let policies = args.what.policies()?;
+    let mut policies = args.what.policies()?;
+    let asked = args.what.policy.as_ref();
+    if args.stream && asked.is_none_or(|asked| asked.iter().any(|p| p == "all")) {
+        // All that are possible.
+        policies.retain(|p| !knows_the_future(p));
+    }
     let sizes = args.what.sizes()?;
+    let by_share = sizes.iter().any(Size::is_share);
     for path in &args.what.traces {
-        if args.stream {
-            rows.extend(streamed(global, args, path)?);
-            continue;
+        let only_once = by_share && path == Path::new("-");
+        if args.stream && only_once {
+            return Err(Failure::usage(
+                "standard input cannot be read twice, first to count its blocks and then to simulate; give --size in blocks",
+            ));
         }
-        let trace = load(global, &args.what, path)?;
-        let mut jobs = Vec::new();
-        let mut asked = Vec::new();
-        for size in &sizes {
-            let blocks = args.what.blocks(size, trace.counts.blocks)?;
-            for policy in &policies {
-                jobs.push(Job {
-                    policy: policy.clone(),
-                    size: blocks,
-                });
-                asked.push(size.text().to_owned());
-            }
-        }
-        rows.extend(simulate(
-            global, &args.what, &trace, &jobs, &asked, args.times,
-        )?);
-        bends.push(Bend {
-            knee: lru_curve(&trace).knee(),
-            trace: trace.name,
-            block_size: args.what.reading.block_size,
-        });
+        let kept = policies.iter().any(|p| knows_the_future(p)) || only_once;
+        let (found, bend) = if kept && !args.stream {
+            loaded(global, args, path, &sizes, &policies)?
+        } else {
+            streamed(global, args, path, &sizes, &policies)?
+        };
+        rows.extend(found);
+        bends.push(bend);
     }
     Ok((rows, bends))
 }
 
-fn streamed(global: &Global, args: &Sim, path: &Path) -> Result<Vec<Row>, Failure> {
-    let sizes = args.what.sizes()?;
-    if let Some(share) = sizes.iter().find(|s| s.is_share()) {
-        return Err(Failure::usage(format!(
-            "--stream does not know how many blocks {} of the trace are before it has read it; give --size in blocks",
-            share.text()
-        )));
+/// Every rule at every size, for a trace of so many blocks, and the sizes as they were asked for.
+fn jobs(
+    args: &Sim,
+    sizes: &[Size],
+    policies: &[String],
+    blocks: u32,
+) -> Result<(Vec<Job>, Vec<String>), Failure> {
+    let (mut jobs, mut asked) = (Vec::new(), Vec::new());
+    for size in sizes {
+        let blocks = args.what.blocks(size, blocks)?;
+        for policy in policies {
+            jobs.push(Job {
+                policy: policy.clone(),
+                size: blocks,
+            });
+            asked.push(size.text().to_owned());
+        }
     }
-    let mut policies = args.what.policies()?;
-    let asked = args.what.policy.as_ref();
-    if asked.is_none_or(|asked| asked.iter().any(|p| p == "all")) {
-        // All that are possible.
-        policies.retain(|p| p != "opt");
-    }
-    let mut jobs = Vec::new();
-    for size in &sizes {
-        let size = args.what.blocks(size, 0)?;
-        jobs.extend(policies.iter().map(|policy| Job {
-            policy: policy.clone(),
-            size,
-        }));
-    }
-    let trace = Trace::open(path, &args.what.reading.options()?).map_err(sim_fault)?;
-    let (name, format) = (
-        trace.name().to_owned(),
-        format_name(trace.format()).to_owned(),
-    );
+    Ok((jobs, asked))
+}
+
+fn loaded(
+    global: &Global,
+    args: &Sim,
+    path: &Path,
+    sizes: &[Size],
+    policies: &[String],
+) -> Result<(Vec<Row>, Bend), Failure> {
+    let trace = load(global, &args.what, path)?;
+    let (jobs, asked) = jobs(args, sizes, policies, trace.counts.blocks)?;
+    let rows = simulate(global, &args.what, &trace, &jobs, &asked, args.times)?;
+    let bend = Bend {
+        knee: fixed_size(&trace, SAMPLED, curves::SEED).0.knee(),
+        trace: trace.name,
+        block_size: args.what.reading.block_size,
+    };
+    Ok((rows, bend))
+}
+
+fn streamed(
+    global: &Global,
+    args: &Sim,
+    path: &Path,
+    sizes: &[Size],
+    policies: &[String],
+) -> Result<(Vec<Row>, Bend), Failure> {
+    let options = args.what.reading.options()?;
+    let open = || Trace::open(path, &options).map_err(sim_fault);
+    let blocks = if sizes.iter().any(Size::is_share) {
+        let mut bar = Progress::reading(global, path);
+        let counts = Counts::of(open()?, |trace| bar.at(trace.meter())).map_err(sim_fault)?;
+        bar.end();
+        counts.blocks
+    } else {
+        0
+    };
+    let (jobs, asked) = jobs(args, sizes, policies, blocks)?;
+    let trace = open()?;
+    let name = trace.name().to_owned();
+    let format = format_name(trace.format());
     let mut bar = Progress::reading(global, path);
-    let (outcomes, counts) = stream(trace, &jobs, args.what.threads(), |trace| {
-        bar.at(trace.meter())
+    let mut curve = FixedSize::new(SAMPLED, curves::SEED);
+    let (outcomes, counts) = stream(trace, &jobs, args.what.threads(), |trace, chunk| {
+        bar.at(trace.meter());
+        curve.add(chunk);
     })
     .map_err(sim_fault)?;
     bar.end();
     if args.times {
-        print::times(
-            (counts.uses + counts.readahead + counts.removed) as usize,
-            &outcomes,
-        );
+        let records = counts.uses + counts.readahead + counts.removed;
+        print::times(records as usize, &outcomes);
     }
-    Ok(outcomes
-        .into_iter()
-        .map(|outcome| Row {
-            trace: name.clone(),
-            format: format.clone(),
-            counts,
-            asked: outcome.job.size.to_string(),
-            policy: outcome.job.policy,
-            size: outcome.job.size,
-            tally: outcome.tally,
-        })
-        .collect())
+    let bend = Bend {
+        knee: curve.curve(counts.uses).knee(),
+        trace: name.clone(),
+        block_size: args.what.reading.block_size,
+    };
+    Ok((work::rows(outcomes, &asked, &name, format, counts), bend))
 }

@@ -7,7 +7,7 @@ use super::bar::Progress;
 use super::print;
 use crate::cli::failure::Failure;
 use crate::cli::global::Global;
-use larder_sim::{Format, Job, Loaded, Row, SimError, Watch, sweep};
+use larder_sim::{Counts, Format, Job, Loaded, Outcome, Row, SimError, Watch, sweep};
 
 /// The name of a format, or that there was no file.
 pub(in crate::cli) fn format_name(format: Option<Format>) -> &'static str {
@@ -56,18 +56,34 @@ pub(super) fn simulate(
     if times {
         print::times(trace.records(), &outcomes);
     }
-    let format = format_name(trace.format);
-    Ok(outcomes
+    Ok(rows(
+        outcomes,
+        asked,
+        &trace.name,
+        format_name(trace.format),
+        trace.counts,
+    ))
+}
+
+/// The outcomes as rows.
+pub(super) fn rows(
+    outcomes: Vec<Outcome>,
+    asked: &[String],
+    trace: &str,
+    format: &str,
+    counts: Counts,
+) -> Vec<Row> {
+    outcomes
         .into_iter()
         .zip(asked)
         .map(|(outcome, asked)| Row {
-            trace: trace.name.clone(),
+            trace: trace.to_owned(),
             format: format.to_owned(),
-            counts: trace.counts,
+            counts,
             policy: outcome.job.policy,
             size: outcome.job.size,
             asked: asked.clone(),
             tally: outcome.tally,
         })
-        .collect())
+        .collect()
 }

@@ -126,7 +126,7 @@ fn keep(global: &Global, args: &Record, text: &Path, to: Format) -> Outcome {
         ..ReadOptions::default()
     };
     let counts = Trace::open(text, &options)
-        .and_then(Counts::of)
+        .and_then(|trace| Counts::of(trace, |_| {}))
         .map_err(sim_fault)?;
     if to == Format::Strace {
         copy(text, &args.out)?;
