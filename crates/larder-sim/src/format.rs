@@ -68,6 +68,14 @@ formats! {
     Spc: "spc", "UMass / Storage Performance Council: unit,sector,bytes,r|w,seconds";
     /// MSR Cambridge: `filetime,host,disk,Read|Write,offset,bytes,response`.
     Msr: "msr", "MSR Cambridge: timestamp,host,disk,Read|Write,offset,bytes,response";
+    /// Alibaba's block traces: `device,R|W,offset,bytes,microseconds`.
+    Alibaba: "alibaba", "Alibaba's block traces: device,R|W,offset,bytes,microseconds";
+    /// Tencent's block storage: `seconds,sector,sectors,0|1,volume`.
+    Tencent: "tencent", "Tencent's block storage: seconds,sector,sectors,0|1,volume";
+    /// Twitter's caches: `seconds,key,key bytes,value bytes,client,operation,seconds to live`.
+    Twitter: "twitter", "Twitter's caches: seconds,key,key bytes,value bytes,client,operation,seconds to live";
+    /// webcachesim's lines `time id bytes`.
+    Webcachesim: "webcachesim", "webcachesim: lines 'time id bytes'";
     /// fio's iolog, versions 2 and 3.
     Fio: "fio", "fio's iolog, versions 2 and 3";
     /// The text that blkparse prints.
@@ -142,6 +150,7 @@ impl Format {
                 | Self::Vscsi2
                 | Self::Spc
                 | Self::Msr
+                | Self::Alibaba
                 | Self::Fio
                 | Self::Blkparse
                 | Self::Strace

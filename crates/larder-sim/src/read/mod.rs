@@ -1,5 +1,6 @@
 //! One reader for each format.
 
+mod alibaba;
 mod arc;
 mod blkparse;
 mod csv;
@@ -18,8 +19,11 @@ mod spc;
 mod strace;
 mod strace_files;
 mod strace_line;
+mod tencent;
+mod twitter;
 mod txt;
 mod vscsi;
+mod webcachesim;
 mod words;
 
 use super::format::Format;
@@ -48,6 +52,10 @@ pub(super) fn text(format: Format, options: &ReadOptions) -> Result<Box<dyn Line
         Format::Arc => Box::new(arc::Arc),
         Format::Spc => Box::new(spc::Spc),
         Format::Msr => Box::new(msr::Msr::default()),
+        Format::Alibaba => Box::new(alibaba::Alibaba),
+        Format::Tencent => Box::new(tencent::Tencent),
+        Format::Twitter => Box::new(twitter::Twitter::new(options)),
+        Format::Webcachesim => Box::new(webcachesim::Webcachesim::default()),
         Format::Fio => Box::new(fio::Fio::default()),
         Format::Blkparse => Box::new(blkparse::Blkparse::default()),
         Format::Strace => Box::new(strace::Strace::default()),

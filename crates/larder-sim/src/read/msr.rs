@@ -4,7 +4,7 @@ use super::super::record::Kind;
 use super::super::sink::{About, Sink};
 use super::LineParser;
 use super::names::Names;
-use super::number::{shown, trim, whole};
+use super::number::{columns, shown, trim, whole};
 
 #[derive(Default)]
 pub(super) struct Msr {
@@ -18,10 +18,7 @@ impl LineParser for Msr {
         if trim(line).is_empty() {
             return Ok(());
         }
-        let columns: Vec<&[u8]> = line.split(|b| *b == b',').map(trim).collect();
-        let [ticks, host, disk, kind, offset, bytes, _response] = columns[..] else {
-            return Err(format!("{} columns instead of 7", columns.len()));
-        };
+        let [ticks, host, disk, kind, offset, bytes, _response] = columns(line)?;
         let ticks = whole(ticks, "the timestamp (column 1)")?;
         whole(disk, "the disk (column 3)")?;
         self.key.clear();

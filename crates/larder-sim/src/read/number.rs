@@ -72,6 +72,29 @@ pub(super) fn seconds(word: &[u8], what: &str) -> Result<u64, String> {
     }
 }
 
+/// The columns of a line, parted by commas: so many, or an error.
+pub(super) fn columns<const N: usize>(line: &[u8]) -> Result<[&[u8]; N], String> {
+    let mut columns = [&line[..0]; N];
+    let mut n = 0;
+    for column in line.split(|b| *b == b',') {
+        if let Some(place) = columns.get_mut(n) {
+            *place = trim(column);
+        }
+        n += 1;
+    }
+    if n == N {
+        Ok(columns)
+    } else {
+        Err(format!("{n} columns instead of {N}"))
+    }
+}
+
+/// A number that tells files apart.
+pub(super) fn number_of_file(word: &[u8], what: &str) -> Result<u32, String> {
+    let number = whole(word, what)?;
+    u32::try_from(number).map_err(|_| format!("{what} is {number}: too large"))
+}
+
 /// Words between blanks.
 pub(super) fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(u8::is_ascii_whitespace)

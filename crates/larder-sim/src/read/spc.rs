@@ -4,7 +4,7 @@
 use super::super::record::Kind;
 use super::super::sink::{About, Sink};
 use super::LineParser;
-use super::number::{seconds, shown, trim, whole};
+use super::number::{number_of_file, seconds, shown, trim, whole};
 
 pub(super) struct Spc;
 
@@ -17,7 +17,7 @@ impl LineParser for Spc {
         }
         let mut columns = line.split(|b| *b == b',').map(trim);
         let mut next = || columns.next().unwrap_or_default();
-        let unit = whole(next(), "the unit (column 1)")?;
+        let file = number_of_file(next(), "the unit (column 1)")?;
         let sector = whole(next(), "the sector (column 2)")?;
         let bytes = whole(next(), "the size (column 3)")?;
         let kind = match next() {
@@ -31,7 +31,6 @@ impl LineParser for Spc {
             }
         };
         let time = seconds(next(), "the time (column 5)")?;
-        let file = u32::try_from(unit).map_err(|_| format!("unit {unit} is too large"))?;
         let offset = sector
             .checked_mul(SECTOR)
             .ok_or_else(|| format!("sector {sector} is beyond 64 bits of bytes"))?;

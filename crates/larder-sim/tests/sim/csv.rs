@@ -160,7 +160,7 @@ fn a_table_without_headings_or_with_two_delimiters_is_asked_about() {
     for text in [
         "5,7\n5,8\n",
         "1283,R,4096,0,7\n1283,W,4096,1,8\n",
-        "3 7 512\n4 8 512\n",
+        "4 7 512\n3 8 512\n",
     ] {
         let said = blocks(text, &options(None)).unwrap_err().to_string();
         assert!(said.contains("--columns time=1,id=2,size=3"), "{said}");

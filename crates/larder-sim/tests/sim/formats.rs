@@ -37,7 +37,7 @@ fn every_format_gives_its_blocks() {
             .unwrap_or_else(|e| panic!("{}: {e}", format.name()));
         if matches!(
             format,
-            Format::Fio | Format::Blkparse | Format::Strace | Format::Dbench
+            Format::Twitter | Format::Fio | Format::Blkparse | Format::Strace | Format::Dbench
         ) {
             continue;
         }
@@ -46,6 +46,26 @@ fn every_format_gives_its_blocks() {
         let requests: Vec<u32> = records.iter().map(|r| r.request).collect();
         assert_eq!(requests, [0, 1, 2, 3, 4, 5, 6, 7], "{}", format.name());
     }
+}
+
+#[test]
+fn keys_of_twitter_are_names_and_operations_are_kinds() {
+    let text = "0,b,17,213,4,get,0\n0,a,17,213,5,gets,0\n1,b,17,9,4,set,60\n2,a,17,0,4,delete,0\n";
+    let (format, records) = read("t", text.as_bytes(), &options(None)).unwrap();
+    assert_eq!(format, Format::Twitter);
+    let all: Vec<_> = records
+        .iter()
+        .map(|r| (r.block, r.bytes, r.tenant, r.kind))
+        .collect();
+    assert_eq!(
+        all,
+        [
+            (0, 213, 4, Kind::Read),
+            (1, 213, 5, Kind::Read),
+            (0, 9, 4, Kind::Write),
+            (1, 0, 4, Kind::Remove)
+        ]
+    );
 }
 
 #[test]
@@ -216,6 +236,54 @@ fn wrong_lines_are_named() {
         ),
         (Format::Spc, "99999999,8,4096,r,1\n", "line 1", "told apart"),
         (Format::Msr, "1,h,0,Read,0,4096\n", "line 1", "6 columns"),
+        (
+            Format::Alibaba,
+            "1,R,0,4096,1577808144360767\n1,r,0,4096,5\n",
+            "line 2",
+            "not R or W",
+        ),
+        (
+            Format::Alibaba,
+            "99999999999,R,0,4096,1577808144360767\n",
+            "line 1",
+            "too large",
+        ),
+        (
+            Format::Tencent,
+            "1538323199,0,8,2,7\n",
+            "line 1",
+            "not 0 or 1",
+        ),
+        (
+            Format::Tencent,
+            "1538323199,18446744073709551615,8,0,7\n",
+            "line 1",
+            "64 bits",
+        ),
+        (
+            Format::Twitter,
+            "0,k,1,1,4,touch,0\n",
+            "line 1",
+            "no operation",
+        ),
+        (
+            Format::Twitter,
+            "0,k,1,1,4,get\n",
+            "line 1",
+            "6 columns instead of 7",
+        ),
+        (
+            Format::Webcachesim,
+            "1 2 3\n1 2\n",
+            "line 2",
+            "size (column 3) is missing",
+        ),
+        (
+            Format::Webcachesim,
+            "1 2 3 4\n",
+            "line 1",
+            "more than three",
+        ),
         (
             Format::Msr,
             "1,h,0,Reed,0,4096,1\n",

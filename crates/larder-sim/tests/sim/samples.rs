@@ -181,6 +181,25 @@ pub(crate) fn all() -> Vec<(Format, Vec<u8>)> {
                 )
             }),
         ),
+        (
+            Format::Alibaba,
+            lines(|n, b| {
+                format!(
+                    "0,R,{},4096,{}",
+                    b * 4096,
+                    1_577_808_144_360_767_u64 + n as u64
+                )
+            }),
+        ),
+        (
+            Format::Tencent,
+            lines(|n, b| format!("{},{},8,0,0", 1_538_323_199 + n as u64, b * 8)),
+        ),
+        (
+            Format::Twitter,
+            lines(|n, b| format!("{n},q:q:1:{b},17,213,4,get,0")),
+        ),
+        (Format::Webcachesim, lines(|n, b| format!("{n} {b} 512"))),
         (Format::Fio, FIO.into()),
         (Format::Blkparse, BLKPARSE.into()),
         (Format::Strace, STRACE.into()),
