@@ -271,6 +271,20 @@ fn the_end_says_which_rule_and_which_size() {
 }
 
 #[test]
+fn a_trace_that_cannot_be_read_does_not_take_the_others_along() {
+    let home = home();
+    fs::copy(home.path().join("a.txt"), home.path().join("b.txt")).unwrap();
+    let traces = ["sim", "none", "a.txt", "lost", "b.txt"];
+    let rest = ["--policy", "lru,fifo", "--size", "10", "--json"];
+    let (code, out, err) = home.run(&[&traces[..], &rest].concat());
+    assert_eq!(code, 5, "{err}");
+    assert!(err.contains("none") && err.contains("lost"), "{err}");
+    let rows = lines(&out);
+    let read: Vec<_> = rows.iter().map(|r| r["trace"].as_str().unwrap()).collect();
+    assert_eq!(read, ["a.txt", "a.txt", "b.txt", "b.txt"]);
+}
+
+#[test]
 fn sizes_may_be_bytes() {
     let home = home();
     let hits = |more: &[&str]| {
@@ -538,5 +552,5 @@ fn rules_and_formats_are_listed() {
     let (_, rules, _) = home.run(&["sim", "--rules"]);
     assert!(rules.contains("lru") && rules.contains("opt-heap"));
     let formats = home.json(&["trace", "formats", "--json"]);
-    assert_eq!(formats["formats"].as_array().unwrap().len(), 21);
+    assert_eq!(formats["formats"].as_array().unwrap().len(), 25);
 }

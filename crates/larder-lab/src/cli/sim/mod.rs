@@ -44,12 +44,13 @@ pub(super) fn run(global: &Global, args: &Sim, out: &mut dyn Write) -> Outcome {
     if args.mrc {
         return mrc(global, args, out);
     }
-    let (rows, bends) = rows(global, args)?;
+    let (rows, bends, failed) = rows(global, args)?;
     if let Some(path) = &args.html {
         page::write(&rows, &bends, &[], path)?;
         output::hint(global, &format!("wrote {}", path.display()));
     }
-    print::rows(global, &rows, &bends, args.csv, out)
+    print::rows(global, &rows, &bends, args.csv, out)?;
+    failed.map_or(Ok(()), Err)
 }
 
 fn mrc(global: &Global, args: &Sim, out: &mut dyn Write) -> Outcome {
@@ -142,9 +143,10 @@ struct Bend {
 /// Blocks that the sample of a curve keeps: traces of fewer are looked at whole.
 const SAMPLED: usize = 8192;
 
-/// Runs every trace, rule and size. A trace is kept in memory only where a rule must know its future.
-fn rows(global: &Global, args: &Sim) -> Result<(Vec<Row>, Vec<Bend>), Failure> {
-    let (mut rows, mut bends) = (Vec::new(), Vec::new());
+/// Runs every trace, rule and size. A trace is kept in memory only where a rule must know its future. One that cannot be read does
+/// not stop the others: its failure comes with their rows.
+fn rows(global: &Global, args: &Sim) -> Result<(Vec<Row>, Vec<Bend>, Option<Failure>), Failure> {
+    let (mut rows, mut bends, mut failed) = (Vec::new(), Vec::new(), None);
     let mut policies = args.what.policies()?;
     let asked = args.what.policy.as_ref();
     if args.stream && asked.is_none_or(|asked| asked.iter().any(|p| p == "all")) {
@@ -161,15 +163,27 @@ fn rows(global: &Global, args: &Sim) -> Result<(Vec<Row>, Vec<Bend>), Failure> {
             ));
         }
         let kept = policies.iter().any(|p| knows_the_future(p)) || only_once;
-        let (found, bend) = if kept && !args.stream {
-            loaded(global, args, path, &sizes, &policies)?
+        let found = if kept && !args.stream {
+            loaded(global, args, path, &sizes, &policies)
         } else {
-            streamed(global, args, path, &sizes, &policies)?
+            streamed(global, args, path, &sizes, &policies)
         };
-        rows.extend(found);
-        bends.push(bend);
+        match found {
+            Ok((found, bend)) => {
+                rows.extend(found);
+                bends.push(bend);
+            }
+            Err(failure) => {
+                if let Some(before) = failed.replace(failure) {
+                    before.report();
+                }
+            }
+        }
     }
-    Ok((rows, bends))
+    match failed {
+        Some(failure) if rows.is_empty() => Err(failure),
+        failed => Ok((rows, bends, failed)),
+    }
 }
 
 /// Every rule at every size, for a trace of so many blocks, and the sizes as they were asked for.
