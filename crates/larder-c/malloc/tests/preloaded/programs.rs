@@ -53,6 +53,11 @@ fn objects_go_from_thread_to_thread() {
 }
 
 #[test]
+fn resident_memory_stays_within_what_is_live() {
+    suite("churn.c", 5, plain);
+}
+
+#[test]
 fn the_child_of_a_busy_process_goes_on() {
     suite("forks.c", 10, plain);
 }
