@@ -183,8 +183,9 @@ impl<const CLIMB: bool> Policy for WindowTinyLfu<CLIMB> {
     fn touch(&mut self, frame: Frame, _: Touch) {
         self.sketch.add(self.keys[frame as usize]);
         self.accessed(true);
-        if self.lists.list_of(frame) != PROBATION {
-            self.lists.renew(frame);
+        let list = self.lists.list_of(frame);
+        if list != PROBATION {
+            self.lists.renew(frame, list);
             return;
         }
         self.lists.move_to(frame, PROTECTED, 0);
