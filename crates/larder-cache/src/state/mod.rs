@@ -518,8 +518,10 @@ impl State {
     /// Of what was written of a block, and is not synced, nothing is in memory any more. With `ours` the storage has it yet.
     fn leaves(&mut self, key: Key, ours: bool) {
         let known = self.files.of(key).knows_what_left();
-        if let Some((file, after)) = self.unsynced.leaves(key, ours, known) {
+        let mut next = self.unsynced.leaves(key, ours, known);
+        while let Some((file, after)) = next {
             self.files.get_mut(file).left_unsynced(after);
+            next = self.unsynced.makes_more_room();
         }
     }
 }
