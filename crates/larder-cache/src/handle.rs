@@ -14,21 +14,19 @@ use larder_policy::{Frame, Reason};
 /// Uses after which they are reported in any case.
 const MOST_USES: u8 = 192;
 
-/// Reads and writes blocks for one thread. It keeps the uses that found their block, and reports them to the rule by 64, before a
+/// Reads and writes blocks for one thread at a time. It owns the cache with its other owners, so a struct can keep it beside its files,
+/// and a thread can take it along; a guard borrows the file. It keeps the uses that found their block, and reports them to the rule by 64, before a
 /// miss and when it is dropped, so that a hit does not touch what threads share.
 ///
 /// ```
 /// # use larder_cache::{BlockCache, FileId, MemoryStorage};
 /// let cache = BlockCache::builder(MemoryStorage::default()).read_ahead(0).build()?;
 /// let file = cache.file(FileId(1))?;
-/// std::thread::scope(|threads| {
-///     for _ in 0..2 {
-///         threads.spawn(|| {
-///             let mut handle = cache.handle();
-///             (0..100).all(|index| handle.read(&file, index).is_ok())
-///         });
-///     }
+/// let readers = [0; 2].map(|_| {
+///     let (mut handle, file) = (cache.handle(), file.clone());
+///     std::thread::spawn(move || (0..100).all(|index| handle.read(&file, index).is_ok()))
 /// });
+/// readers.map(|reader| assert!(reader.join().unwrap()));
 /// assert_eq!(cache.stats().misses, 100);
 /// assert_eq!(cache.stats().hits, 100);
 /// # Ok::<(), larder_cache::CacheError>(())
