@@ -117,6 +117,8 @@ pub struct ShortLinks {
     width: usize,
     /// The largest number, which stands for none.
     none: u32,
+    /// The bits of a node's two numbers.
+    pair: u64,
 }
 
 fn width(nodes: usize) -> usize {
@@ -138,16 +140,17 @@ impl ShortLinks {
             bytes: table(Self::len(nodes, width), u8::MAX)?,
             width,
             none: u32::MAX >> (32 - 8 * width),
+            pair: u64::MAX >> (64 - 16 * width),
         })
     }
 
-    /// A number is read and written as a word of 4 bytes.
+    /// Two numbers are read and written as a word of 8 bytes, one as a word of 4.
     fn len(nodes: usize, width: usize) -> usize {
-        nodes * 2 * width + 4 - width
+        nodes * 2 * width + 8 - 2 * width
     }
 
     fn nodes(&self) -> usize {
-        self.bytes.len() / (2 * self.width)
+        (self.bytes.len() + 2 * self.width - 8) / (2 * self.width)
     }
 
     /// Makes room for nodes below `nodes`; lists stay as they are.
@@ -179,12 +182,26 @@ impl ShortLinks {
         u32::from_le_bytes(word)
     }
 
+    /// The word of a node's two numbers, the newer one in its low bits.
     #[inline]
-    fn get(&self, number: usize) -> u32 {
-        match self.word(number * self.width) & self.none {
+    fn both_at(&self, at: usize) -> u64 {
+        let mut word = [0; 8];
+        word.copy_from_slice(&self.bytes[at..at + 8]);
+        u64::from_le_bytes(word)
+    }
+
+    /// The node of a number.
+    #[inline]
+    fn node(&self, word: u32) -> u32 {
+        match word & self.none {
             none if none == self.none => NONE,
             node => node,
         }
+    }
+
+    #[inline]
+    fn get(&self, number: usize) -> u32 {
+        self.node(self.word(number * self.width))
     }
 
     #[inline]
@@ -214,6 +231,21 @@ impl Linked for ShortLinks {
     #[inline]
     fn set_older(&mut self, node: u32, older: u32) {
         self.set(node as usize * 2 + 1, older);
+    }
+
+    #[inline]
+    fn both(&self, node: u32) -> (u32, u32) {
+        let word = self.both_at(node as usize * 2 * self.width);
+        let older = (word >> (8 * self.width)) as u32;
+        (self.node(word as u32), self.node(older))
+    }
+
+    #[inline]
+    fn set_both(&mut self, node: u32, newer: u32, older: u32) {
+        let at = node as usize * 2 * self.width;
+        let (newer, older) = (u64::from(newer & self.none), u64::from(older & self.none));
+        let word = self.both_at(at) & !self.pair | newer | older << (8 * self.width);
+        self.bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
     }
 }
 

@@ -21,7 +21,7 @@ const PRESSURE: f64 = 10.0;
 /// latch, which pins it. So it is with a hit that changes a block which is dirty already; one that makes it dirty takes the
 /// lock once. Cloning gives another owner of the same cache.
 ///
-/// When the last owner and the last [`CachedFile`] are dropped, dirty blocks are written, but not synced, and errors are not reported, as with
+/// When the last owner is dropped, be it a clone of this, a [`CachedFile`] or a handle, dirty blocks are written, but not synced, and errors are not reported, as with
 /// [`std::io::BufWriter`]: call [`CachedFile::sync`] before. Blocks that must not be written are
 /// [invalidated](CachedFile::invalidate) before.
 ///
@@ -164,7 +164,7 @@ impl BlockCache {
         self.shared.state().forget_tenant(tenant)
     }
 
-    /// A thread's way in.
+    /// A thread's way in. It is another owner of the cache, and may be kept in a struct and sent to another thread.
     ///
     /// ```
     /// # use larder_cache::{BlockCache, FileId, MemoryStorage};
@@ -173,8 +173,8 @@ impl BlockCache {
     /// assert!(cache.handle().read(&file, 0)?.iter().all(|&byte| byte == 0));
     /// # Ok::<(), larder_cache::CacheError>(())
     /// ```
-    pub fn handle(&self) -> CacheHandle<'_> {
-        CacheHandle::new(&self.shared, self.read_ahead)
+    pub fn handle(&self) -> CacheHandle {
+        CacheHandle::new(Arc::clone(&self.shared), self.read_ahead)
     }
 
     /// Changes how many bytes of blocks there may be, while the cache is in use. Blocks that are too many leave, dirty ones after

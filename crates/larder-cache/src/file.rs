@@ -117,8 +117,8 @@ impl CachedFile {
     /// let the storage end there too. Unless it is said, files end with their blocks.
     ///
     /// It waits for the holder of the last block, and of any block that was inside and is behind now: a thread that
-    /// holds one of them waits for itself. Looks up as many blocks as the file loses, or looks at each frame once if
-    /// that is less: so it is the first time.
+    /// holds one of them waits for itself. Looks up as many blocks as the file loses, or looks at each block that the
+    /// file has in memory if these are fewer.
     ///
     /// ```
     /// # use larder_cache::{BlockCache, FileId, Files};
@@ -180,6 +180,24 @@ impl CachedFile {
     /// [`CacheHandle::write`](crate::CacheHandle::write) for the last block: the file ends at `bytes` all the same.
     pub fn truncate(&self, bytes: u64) -> Result<(), CacheError> {
         self.shared.truncate(&self.opening, bytes)
+    }
+
+    /// Forgets all of the file, which no longer exists: nothing of it is written, and no sync misses it. Waits for threads
+    /// that read, change or write a block of it, so a thread that holds one waits for itself. Dirty blocks that it
+    /// forgets are counted in [`FileStats::discarded`].
+    ///
+    /// ```
+    /// # use larder_cache::{BlockCache, FileId, MemoryStorage};
+    /// # let cache = BlockCache::builder(MemoryStorage::default()).build()?;
+    /// let file = cache.file(FileId(5))?;
+    /// cache.handle().overwrite(&file, 8)?.fill(1);
+    /// file.discard();
+    /// let stats = cache.stats();
+    /// assert_eq!((stats.resident, stats.written, stats.discarded), (0, 0, 1));
+    /// # Ok::<(), larder_cache::CacheError>(())
+    /// ```
+    pub fn discard(&self) {
+        self.shared.discard(self.number());
     }
 
     /// What this file has counted, by all its openers.

@@ -1,45 +1,44 @@
 //! A thread's way into the cache.
 
+use std::sync::Arc;
+
 use crate::error::CacheError;
 use crate::file::CachedFile;
 use crate::io::{Shared, Streams};
 use crate::key::{Key, MOST_INDEX};
 use crate::limits::REPORT;
-use crate::state::{Miss, Noted, State, Use};
-use crate::sync::MutexGuard;
-use crate::table::{BlockMut, BlockRef, Claimed, Epoch, MOST_READERS, Missed, Pin, Row, TooMany};
+use crate::state::{Miss, Noted, Use};
+use crate::table::{BlockMut, BlockRef, Claimed, Epoch, MOST_READERS, Missed, Pin, PinAt, TooMany};
 use larder_policy::{Frame, Reason};
 
 /// Uses after which they are reported in any case.
 const MOST_USES: u8 = 192;
 
-/// Reads and writes blocks for one thread. It keeps the uses that found their block, and reports them to the rule by 64, before a
+/// Reads and writes blocks for one thread at a time. It owns the cache with its other owners, so a struct can keep it beside its files,
+/// and a thread can take it along; a guard borrows the file. It keeps the uses that found their block, and reports them to the rule by 64, before a
 /// miss and when it is dropped, so that a hit does not touch what threads share.
 ///
 /// ```
 /// # use larder_cache::{BlockCache, FileId, MemoryStorage};
 /// let cache = BlockCache::builder(MemoryStorage::default()).read_ahead(0).build()?;
 /// let file = cache.file(FileId(1))?;
-/// std::thread::scope(|threads| {
-///     for _ in 0..2 {
-///         threads.spawn(|| {
-///             let mut handle = cache.handle();
-///             (0..100).all(|index| handle.read(&file, index).is_ok())
-///         });
-///     }
+/// let readers = [0; 2].map(|_| {
+///     let (mut handle, file) = (cache.handle(), file.clone());
+///     std::thread::spawn(move || (0..100).all(|index| handle.read(&file, index).is_ok()))
 /// });
+/// readers.map(|reader| assert!(reader.join().unwrap()));
 /// assert_eq!(cache.stats().misses, 100);
 /// assert_eq!(cache.stats().hits, 100);
 /// # Ok::<(), larder_cache::CacheError>(())
 /// ```
-pub struct CacheHandle<'c> {
-    shared: &'c Shared,
+pub struct CacheHandle {
+    shared: Arc<Shared>,
     /// Most blocks that are read ahead.
     read_ahead: usize,
     /// The pin that the next block gets, or one that is never free.
-    pin: &'c Pin,
-    /// The handle's pins, and their number.
-    row: Option<(u32, &'c Row)>,
+    pin: PinAt,
+    /// The number of the handle's pins.
+    row: Option<u32>,
     /// As many as the index below can name, so that none is outside.
     uses: [Use; 256],
     used: u8,
@@ -59,16 +58,15 @@ pub struct CacheHandle<'c> {
     request: Option<u32>,
 }
 
-impl<'c> CacheHandle<'c> {
-    pub(crate) fn new(shared: &'c Shared, read_ahead: usize) -> Self {
+impl CacheHandle {
+    pub(crate) fn new(shared: Arc<Shared>, read_ahead: usize) -> Self {
         let pins = shared.table().frames().pins();
-        let row = pins.row();
-        let free = row.and_then(|(_, pins)| pins.free());
+        let row = pins.row().map(|(number, _)| number);
         Self {
+            pin: pins.next(row),
+            row,
             shared,
             read_ahead,
-            pin: free.unwrap_or(pins.none()),
-            row,
             uses: [Use::NONE; 256],
             used: 0,
             unpinned: 0,
@@ -123,24 +121,37 @@ impl<'c> CacheHandle<'c> {
     /// [`CacheError`]: an index that no file has, all blocks held, 32,768 guards of this one, the storage or the pool failed.
     // A call of its own would save and restore more than the work is.
     #[inline(always)]
-    pub fn read(&mut self, file: &CachedFile, index: u64) -> Result<BlockRef<'c>, CacheError> {
+    pub fn read<'f>(
+        &mut self,
+        file: &'f CachedFile,
+        index: u64,
+    ) -> Result<BlockRef<'f>, CacheError> {
         if file.token() != self.token || index > MOST_INDEX {
             return self.read_other_file(file, index);
         }
         let key = Key(self.first.0 | index);
         self.turn += 1;
-        let table = self.shared.table();
-        table.hit(key, self.pin, |missed| self.read_slow(file, key, missed))
+        let (table, pin) = (file.shared().table(), self.pin(file));
+        table.hit(key, pin, |missed| self.read_slow(file, key, missed))
+    }
+
+    /// The pin that the next block gets. The file is the one that was used last.
+    #[inline(always)]
+    fn pin<'f>(&self, file: &'f CachedFile) -> &'f Pin {
+        debug_assert_eq!(file.token(), self.token);
+        // SAFETY: the pin is one of the handle's cache. `key` noted the file's token when it saw that the file is of the same cache,
+        // no other file has this token, and a file owns its cache. So the pins stay while the file is borrowed.
+        unsafe { self.pin.get() }
     }
 
     /// Another file than the last time, or an index that no file has.
     #[cold]
     #[inline(never)]
-    fn read_other_file(
+    fn read_other_file<'f>(
         &mut self,
-        file: &CachedFile,
+        file: &'f CachedFile,
         index: u64,
-    ) -> Result<BlockRef<'c>, CacheError> {
+    ) -> Result<BlockRef<'f>, CacheError> {
         self.key(file, index)?;
         self.read(file, index)
     }
@@ -148,17 +159,16 @@ impl<'c> CacheHandle<'c> {
     /// A read that was no [hit](crate::table::Table::hit): a use that may have to be reported, one that is counted since its
     /// block cannot be pinned, or no block at all.
     #[inline(never)]
-    fn read_slow(
+    fn read_slow<'f>(
         &mut self,
-        file: &CachedFile,
+        file: &'f CachedFile,
         key: Key,
         mut missed: Missed,
-    ) -> Result<BlockRef<'c>, CacheError> {
-        let table = self.shared.table();
+    ) -> Result<BlockRef<'f>, CacheError> {
+        let table = file.shared().table();
         if missed == Missed::Taken {
-            let free = self.row.and_then(|(_, pins)| pins.free());
-            self.pin = free.unwrap_or(table.frames().pins().none());
-            missed = match table.hit(key, self.pin, Err) {
+            self.pin = table.frames().pins().next(self.row);
+            missed = match table.hit(key, self.pin(file), Err) {
                 Ok(block) => return Ok(block),
                 Err(missed) => missed,
             };
@@ -166,7 +176,7 @@ impl<'c> CacheHandle<'c> {
         let frame = match missed {
             Missed::Absent => None,
             Missed::Taken => table.find(key),
-            Missed::Pinned => Some(table.frames().unpin(self.pin)),
+            Missed::Pinned => Some(table.frames().unpin(self.pin(file))),
         };
         if let Some(frame) = frame
             && let Some((block, saturated)) = table.counted(frame, key)
@@ -192,13 +202,13 @@ impl<'c> CacheHandle<'c> {
     /// The block was not there, or another thread changes it.
     #[cold]
     #[inline(never)]
-    fn wait_or_load(
+    fn wait_or_load<'f>(
         &mut self,
-        file: &CachedFile,
+        file: &'f CachedFile,
         key: Key,
         mut look: bool,
-    ) -> Result<BlockRef<'c>, CacheError> {
-        let table = self.shared.table();
+    ) -> Result<BlockRef<'f>, CacheError> {
+        let table = file.shared().table();
         loop {
             let found = if look { table.find(key) } else { None };
             look = true;
@@ -218,7 +228,7 @@ impl<'c> CacheHandle<'c> {
                     }
                 }
             }
-            if let Some(page) = self.load(key, Reason::Demand)? {
+            if let Some(page) = self.load(file, key, Reason::Demand)? {
                 return Ok(page.downgrade());
             }
         }
@@ -239,7 +249,11 @@ impl<'c> CacheHandle<'c> {
     ///
     /// # Errors
     /// As [`read`](Self::read).
-    pub fn write(&mut self, file: &CachedFile, index: u64) -> Result<BlockMut<'c>, CacheError> {
+    pub fn write<'f>(
+        &mut self,
+        file: &'f CachedFile,
+        index: u64,
+    ) -> Result<BlockMut<'f>, CacheError> {
         self.change(file, index, Reason::Demand)
     }
 
@@ -258,20 +272,24 @@ impl<'c> CacheHandle<'c> {
     ///
     /// # Errors
     /// As [`read`](Self::read).
-    pub fn overwrite(&mut self, file: &CachedFile, index: u64) -> Result<BlockMut<'c>, CacheError> {
+    pub fn overwrite<'f>(
+        &mut self,
+        file: &'f CachedFile,
+        index: u64,
+    ) -> Result<BlockMut<'f>, CacheError> {
         self.change(file, index, Reason::Write)
     }
 
-    fn change(
+    fn change<'f>(
         &mut self,
-        file: &CachedFile,
+        file: &'f CachedFile,
         index: u64,
         reason: Reason,
-    ) -> Result<BlockMut<'c>, CacheError> {
+    ) -> Result<BlockMut<'f>, CacheError> {
         let key = self.key(file, index)?;
         self.turn += 1;
         self.reported += 1;
-        let (page, hit) = self.shared.change(key, || self.load(key, reason))?;
+        let (page, hit) = file.shared().change(key, || self.load(file, key, reason))?;
         if hit {
             self.note(page.frame(), key);
         }
@@ -280,7 +298,12 @@ impl<'c> CacheHandle<'c> {
 
     /// Reports all uses so far to the rule and reads the block in, unless another thread has begun to: then there is
     /// nothing, and the caller looks again.
-    fn load(&mut self, key: Key, reason: Reason) -> Result<Option<Claimed<'c>>, CacheError> {
+    fn load<'f>(
+        &mut self,
+        file: &'f CachedFile,
+        key: Key,
+        reason: Reason,
+    ) -> Result<Option<Claimed<'f>>, CacheError> {
         let ahead = match reason {
             Reason::Write => 0,
             _ => self.streams.missed(key, self.read_ahead),
@@ -291,7 +314,7 @@ impl<'c> CacheHandle<'c> {
             uses: &mut self.uses[..usize::from(self.used)],
             since: self.since,
         };
-        let loaded = self.shared.load(
+        let loaded = file.shared().load(
             Miss {
                 key,
                 reason,
@@ -306,7 +329,7 @@ impl<'c> CacheHandle<'c> {
 
     /// The name of a block, whose file is the one that was used last from now on.
     fn key(&mut self, file: &CachedFile, index: u64) -> Result<Key, CacheError> {
-        if !core::ptr::eq(file.shared(), self.shared) {
+        if !core::ptr::eq(file.shared(), &*self.shared) {
             return Err(CacheError::Foreign { file: file.id() });
         }
         let key = self.shared.key(file.number(), index)?;
@@ -363,18 +386,14 @@ impl<'c> CacheHandle<'c> {
             true => Some(self.shared.state()),
             false => self.shared.try_state(),
         };
-        if let Some(state) = state {
-            self.report_to(state, true);
+        if let Some(mut state) = state {
+            let noted = Noted {
+                uses: &mut self.uses[..usize::from(self.used)],
+                since: self.since,
+            };
+            state.hits(self.shared.table(), noted, true);
+            self.used = 0;
         }
-    }
-
-    fn report_to(&mut self, mut state: MutexGuard<'c, State>, mark: bool) {
-        let noted = Noted {
-            uses: &mut self.uses[..usize::from(self.used)],
-            since: self.since,
-        };
-        state.hits(self.shared.table(), noted, mark);
-        self.used = 0;
     }
 
     /// Reports all uses so far to the rule, and counts them. Happens by itself before a miss, after 64 hits or some
@@ -394,15 +413,20 @@ impl<'c> CacheHandle<'c> {
     pub fn report(&mut self) {
         self.count();
         if self.used > 0 {
-            self.report_to(self.shared.state(), false);
+            let noted = Noted {
+                uses: &mut self.uses[..usize::from(self.used)],
+                since: self.since,
+            };
+            self.shared.state().hits(self.shared.table(), noted, false);
+            self.used = 0;
         }
     }
 }
 
-impl Drop for CacheHandle<'_> {
+impl Drop for CacheHandle {
     fn drop(&mut self) {
         self.report();
-        if let Some((number, _)) = self.row {
+        if let Some(number) = self.row {
             self.shared.table().frames().pins().give_back(number);
         }
     }

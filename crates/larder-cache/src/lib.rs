@@ -46,7 +46,7 @@ pub use file::CachedFile;
 pub use handle::CacheHandle;
 #[cfg(feature = "io-uring")]
 pub use io::Uring;
-pub use io::{Files, MemoryStorage, Part, ReadPart, Storage, WritePart};
+pub use io::{Files, MemoryStorage, Part, Storage};
 pub use key::{FileId, TenantId};
 pub use state::{Access, AccessKind};
 pub use stats::{CacheStats, FileStats};

@@ -319,6 +319,34 @@ fn shuttle_what_is_behind_an_end_that_was_said_is_the_same_in_memory_and_below()
 }
 
 #[test]
+fn shuttle_nothing_of_a_discarded_file_is_written_or_missed() {
+    explore(3, 2, |cache, disk, file| {
+        assert!(put(&cache, &file, 0, 1) && put(&cache, &file, 1, 1));
+        disk.0.failing.store(1, SeqCst);
+        let reader = spawn(&cache, &file, |cache, file| {
+            for index in [1, 0, 2] {
+                let seen = look(cache, file, index);
+                assert!(seen.is_none_or(|byte| byte <= 1), "{seen:?}");
+            }
+        });
+        let writes = spawn(&cache, &file, |cache, file| {
+            drop(file.sync());
+            drop(cache.write_back());
+        });
+        file.discard();
+        let seen = [0, 1].map(|index| look(&cache, &file, index).unwrap_or(0));
+        assert_eq!(seen, [0, 0]);
+        join([reader, writes]);
+        file.discard();
+        assert!(!matches!(file.sync(), Err(CacheError::Lost { .. })));
+        file.sync().unwrap();
+        let stats = cache.stats();
+        assert_eq!((stats.resident, stats.dirty), (0, 0));
+        cache.check().unwrap();
+    });
+}
+
+#[test]
 fn shuttle_a_thread_that_gives_blocks_up_waits_for_the_cache_only() {
     explore(4, 0, |cache, _disk, file| {
         assert!(put(&cache, &file, 0, 1));

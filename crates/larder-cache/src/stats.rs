@@ -23,6 +23,8 @@ pub struct CacheStats {
     pub evictions: u64,
     /// Blocks written to the storage.
     pub written: u64,
+    /// Changed blocks that were forgotten and never written: discarded, truncated or invalidated.
+    pub discarded: u64,
     /// Writes that failed.
     pub write_errors: u64,
     /// Reads that failed.
@@ -67,6 +69,8 @@ pub struct FileStats {
     pub evictions: u64,
     /// Blocks written to the storage.
     pub written: u64,
+    /// Changed blocks that were forgotten and never written: discarded, truncated or invalidated.
+    pub discarded: u64,
     /// Blocks in memory.
     pub resident: usize,
     /// Blocks in memory that the storage does not have yet.
@@ -82,6 +86,7 @@ impl FileStats {
         self.wasted += other.wasted;
         self.evictions += other.evictions;
         self.written += other.written;
+        self.discarded += other.discarded;
         self.resident += other.resident;
         self.dirty += other.dirty;
     }

@@ -43,7 +43,7 @@ impl Storage for Nothing {
 }
 
 #[inline(never)]
-fn reads(handle: &mut CacheHandle<'_>, file: &CachedFile, n: u64) {
+fn reads(handle: &mut CacheHandle, file: &CachedFile, n: u64) {
     let mut word = 1_u64;
     for _ in 0..n {
         word = word.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

@@ -127,7 +127,7 @@ impl Policy for Arc {
     #[inline]
     fn touch(&mut self, frame: Frame, _: Touch) {
         if self.lists.list_of(frame) == AGAIN {
-            self.lists.renew(frame);
+            self.lists.renew(frame, AGAIN);
             return;
         }
         let bits = self.lists.bits(frame);

@@ -11,31 +11,12 @@ const UNUSED: u8 = 1;
 /// It has one whose count is the byte less this.
 const COUNT: u8 = 2;
 
-/// A hand over counters: a use adds one up to `MOST`, the hand takes one off, and takes the block where nothing is left. The
+/// CLOCK: a hand over counters, of one bit that is clear at the insertion. In general a use adds one up to `MOST`, the hand takes one off, and takes the block where nothing is left. The
 /// insertion counts as `FIRST`. 1 byte a frame and no links: the ring is the frames in the order of their numbers. A hit is a
 /// load, a comparison and, below `MOST`, a store.
 ///
 /// A block goes into the frame that the hand has just emptied, so this is the ring of the textbooks as long as frames are
 /// refilled in the order in which they are emptied.
-///
-/// ```
-/// use larder_policy::{Policy, Sweep, replay::Replay};
-/// let mut cache = Replay::new(Sweep::<0, 3>::new(2)?)?; // two bits
-/// for (request, block) in [0, 0, 0, 1, 2, 3].into_iter().enumerate() {
-///     cache.access(block, request as u32);
-/// }
-/// assert!(cache.holds(0)); // used twice more, so the hand has passed it twice
-/// # Ok::<(), larder_policy::PolicyError>(())
-/// ```
-#[derive(Debug)]
-pub struct Sweep<const FIRST: u8, const MOST: u8> {
-    counts: Vec<u8>,
-    hand: usize,
-    capacity: usize,
-    len: usize,
-}
-
-/// CLOCK: one bit, clear at the insertion.
 ///
 /// ```
 /// use larder_policy::{Clock, replay::Replay};
@@ -44,25 +25,58 @@ pub struct Sweep<const FIRST: u8, const MOST: u8> {
 /// assert_eq!(hits, [false, false, true, false, true, false]);
 /// # Ok::<(), larder_policy::PolicyError>(())
 /// ```
-pub type Clock = Sweep<0, 1>;
+#[derive(Debug)]
+pub struct Clock<const FIRST: u8 = 0, const MOST: u8 = 1> {
+    counts: Vec<u8>,
+    hand: usize,
+    capacity: usize,
+    len: usize,
+}
 
-/// GCLOCK with the constants of PostgreSQL's buffers: counts up to 5, 1 at the insertion.
-///
-/// ```
-/// use larder_policy::{Gclock, replay::Replay};
-/// let mut cache = Replay::new(Gclock::new(2)?)?;
-/// let hits: Vec<bool> = [1, 2, 1, 3, 1, 2].map(|block| cache.access(block, 0)).into();
-/// assert_eq!(hits, [false, false, true, false, true, false]);
-/// # Ok::<(), larder_policy::PolicyError>(())
-/// ```
-pub type Gclock = Sweep<1, 5>;
-
-impl<const FIRST: u8, const MOST: u8> Sweep<FIRST, MOST> {
+impl Clock {
     /// A rule for this many frames, with the constants of its source.
     ///
     /// # Errors
     /// [`PolicyError`]: a capacity of 0 or more than [`MOST_FRAMES`](crate::MOST_FRAMES), or no memory.
     pub fn new(frames: usize) -> Result<Self, PolicyError> {
+        Self::counting(frames)
+    }
+}
+
+impl Clock<1, 5> {
+    /// GCLOCK with the constants of PostgreSQL's buffers: counts up to 5, 1 at the insertion.
+    ///
+    /// ```
+    /// use larder_policy::{Clock, replay::Replay};
+    /// let mut cache = Replay::new(Clock::gclock(2)?)?;
+    /// let hits: Vec<bool> = [1, 2, 1, 3, 1, 2].map(|block| cache.access(block, 0)).into();
+    /// assert_eq!(hits, [false, false, true, false, true, false]);
+    /// # Ok::<(), larder_policy::PolicyError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`new`](Clock::new).
+    pub fn gclock(frames: usize) -> Result<Self, PolicyError> {
+        Self::counting(frames)
+    }
+}
+
+impl<const FIRST: u8, const MOST: u8> Clock<FIRST, MOST> {
+    /// A rule with these counts.
+    ///
+    /// ```
+    /// use larder_policy::{Clock, replay::Replay};
+    /// let mut cache = Replay::new(Clock::<0, 3>::counting(2)?)?; // two bits
+    /// for (request, block) in [0, 0, 0, 1, 2, 3].into_iter().enumerate() {
+    ///     cache.access(block, request as u32);
+    /// }
+    /// assert!(cache.holds(0)); // used twice more, so the hand has passed it twice
+    /// # Ok::<(), larder_policy::PolicyError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`new`](Clock::new).
+    pub fn counting(frames: usize) -> Result<Self, PolicyError> {
         Ok(Self {
             capacity: capacity(frames)?,
             counts: table(frames, ABSENT)?,
@@ -72,7 +86,7 @@ impl<const FIRST: u8, const MOST: u8> Sweep<FIRST, MOST> {
     }
 }
 
-impl<const FIRST: u8, const MOST: u8> Policy for Sweep<FIRST, MOST> {
+impl<const FIRST: u8, const MOST: u8> Policy for Clock<FIRST, MOST> {
     fn capacity(&self) -> usize {
         self.capacity
     }

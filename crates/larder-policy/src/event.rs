@@ -3,8 +3,8 @@
 /// Number of a place in memory that holds a block: dense, from 0 to the capacity.
 ///
 /// ```
-/// use larder_policy::{Arrival, Admission, Block, Fifo, Frame, Policy};
-/// let mut rule = Fifo::new(8)?;
+/// use larder_policy::{Arrival, Admission, Block, Frame, Lru, Policy};
+/// let mut rule = Lru::fifo(8)?;
 /// let frame: Frame = 7; // the last of eight
 /// rule.insert(frame, Arrival::demand(Block(1), 0, Admission::default()));
 /// assert_eq!(rule.len(), 1);

@@ -5,7 +5,7 @@ use super::{Frame, Shadow};
 /// The owner's answer about a frame.
 ///
 /// ```
-/// use larder_policy::{Admission, Arrival, Block, Fifo, Frame, FrameState, Frames, Policy, Shadow};
+/// use larder_policy::{Admission, Arrival, Block, Frame, FrameState, Frames, Lru, Policy, Shadow};
 ///
 /// struct Owner(Vec<Frame>);
 /// impl Frames for Owner {
@@ -16,7 +16,7 @@ use super::{Frame, Shadow};
 ///         self.0.push(frame);
 ///     }
 /// }
-/// let mut rule = Fifo::new(2)?;
+/// let mut rule = Lru::fifo(2)?;
 /// for frame in 0..2 {
 ///     rule.insert(frame, Arrival::demand(Block(frame.into()), 0, Admission::default()));
 /// }

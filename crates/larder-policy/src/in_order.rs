@@ -4,38 +4,7 @@ use super::capacity::capacity;
 use super::{Arrival, Frame, FrameState, Frames, Policy, PolicyError, Touch};
 use larder_base::list::{Linked, Links, List, NONE};
 
-/// A list of the frames, of which the oldest leaves; if `RENEW`, a use makes its frame the newest. 8 bytes a frame.
-///
-/// ```
-/// use larder_policy::{InOrder, replay::Replay};
-/// let mut renewed = Replay::new(InOrder::<true>::new(2)?)?; // LRU
-/// let mut kept = Replay::new(InOrder::<false>::new(2)?)?; // FIFO
-/// for (request, block) in (0..).zip([0, 1, 0, 2, 0]) {
-///     renewed.access(block, request);
-///     kept.access(block, request);
-/// }
-/// assert_eq!((renewed.hits(), kept.hits()), (2, 1));
-/// # Ok::<(), larder_policy::PolicyError>(())
-/// ```
-#[derive(Debug)]
-pub struct InOrder<const RENEW: bool> {
-    links: Links,
-    list: List,
-    capacity: usize,
-}
-
-/// First in, first out: a hit costs nothing.
-///
-/// ```
-/// use larder_policy::{Fifo, replay::Replay};
-/// let mut cache = Replay::new(Fifo::new(2)?)?;
-/// let hits: Vec<bool> = [1, 2, 1, 3, 1, 2].map(|block| cache.access(block, 0)).into();
-/// assert_eq!(hits, [false, false, true, false, false, false]);
-/// # Ok::<(), larder_policy::PolicyError>(())
-/// ```
-pub type Fifo = InOrder<false>;
-
-/// Least recently used: a hit moves one node of a list (6 writes).
+/// Least recently used: a hit moves one node of a list (6 writes). Without `RENEW` it does not, and this is a FIFO. 8 bytes a frame.
 ///
 /// ```
 /// use larder_policy::{Lru, replay::Replay};
@@ -44,14 +13,43 @@ pub type Fifo = InOrder<false>;
 /// assert_eq!(hits, [false, false, true, false, true, false]);
 /// # Ok::<(), larder_policy::PolicyError>(())
 /// ```
-pub type Lru = InOrder<true>;
+#[derive(Debug)]
+pub struct Lru<const RENEW: bool = true> {
+    links: Links,
+    list: List,
+    capacity: usize,
+}
 
-impl<const RENEW: bool> InOrder<RENEW> {
+impl Lru {
     /// A rule for this many frames, with the constants of its source.
     ///
     /// # Errors
     /// [`PolicyError`]: a capacity of 0 or more than [`MOST_FRAMES`](crate::MOST_FRAMES), or no memory.
     pub fn new(frames: usize) -> Result<Self, PolicyError> {
+        Self::make(frames)
+    }
+}
+
+impl Lru<false> {
+    /// First in, first out: a hit costs nothing.
+    ///
+    /// ```
+    /// use larder_policy::{Lru, replay::Replay};
+    /// let mut cache = Replay::new(Lru::fifo(2)?)?;
+    /// let hits: Vec<bool> = [1, 2, 1, 3, 1, 2].map(|block| cache.access(block, 0)).into();
+    /// assert_eq!(hits, [false, false, true, false, false, false]);
+    /// # Ok::<(), larder_policy::PolicyError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`new`](Lru::new).
+    pub fn fifo(frames: usize) -> Result<Self, PolicyError> {
+        Self::make(frames)
+    }
+}
+
+impl<const RENEW: bool> Lru<RENEW> {
+    fn make(frames: usize) -> Result<Self, PolicyError> {
         Ok(Self {
             capacity: capacity(frames)?,
             links: Links::new(frames)?,
@@ -60,7 +58,7 @@ impl<const RENEW: bool> InOrder<RENEW> {
     }
 }
 
-impl<const RENEW: bool> Policy for InOrder<RENEW> {
+impl<const RENEW: bool> Policy for Lru<RENEW> {
     fn capacity(&self) -> usize {
         self.capacity
     }

@@ -34,9 +34,9 @@
 //! | miss | [`miss`](Policy::miss) with the block's shadow; [`evict`](Policy::evict) while there is no free frame; [`insert`](Policy::insert) |
 //!
 //! ```
-//! use larder_policy::{Arrival, Block, Fifo, Policy, Reason, Touch};
+//! use larder_policy::{Arrival, Block, Lru, Policy, Reason, Touch};
 //!
-//! let mut rule = Fifo::new(2)?;
+//! let mut rule = Lru::fifo(2)?;
 //! for (frame, block) in [(0, 10), (1, 11)] {
 //!     let admission = rule.miss(Block(block), None, Reason::Demand);
 //!     rule.insert(frame, Arrival::demand(Block(block), 0, admission));
@@ -55,7 +55,7 @@
 //!
 //! | the rule is known | take | calls are |
 //! |---|---|---|
-//! | in the source | its type, as `Lru` | compiled for it |
+//! | in the source | its constructor, as `Lru::new` | compiled for it |
 //! | by name, and speed matters (a simulator) | [`with_rule`], which calls generic code with the rule | compiled for each rule |
 //! | by name | [`rule`], which gives a `Box<dyn Policy>` | virtual |
 //!
@@ -102,14 +102,14 @@ pub use arc::Arc;
 pub use cacheus::Cacheus;
 pub use capacity::MOST_FRAMES;
 pub use car::Car;
-pub use clock::{Clock, Gclock, Sweep};
+pub use clock::Clock;
 pub use clock_pro::ClockPro;
 pub use error::PolicyError;
 pub use event::{Admission, Arrival, Block, Frame, Reason, Shadow, Touch};
 pub use frames::{FrameState, Frames};
 pub use hyperbolic::Hyperbolic;
-pub use in_order::{Fifo, InOrder, Lru};
-pub use kernel::{Linux247, Linux247UseOnce, Linux248, Linux2416, Mglru, TwoList};
+pub use in_order::Lru;
+pub use kernel::{Linux247, Linux2416, Mglru, TwoList};
 pub use lecar::LeCaR;
 pub use lfu::LfuDa;
 pub use lirs::Lirs;
@@ -117,7 +117,7 @@ pub use lru2::Lru2;
 pub use mq::Mq;
 pub use policy::Policy;
 pub use registry::{Info, Visitor, rule, rules, with_rule};
-pub use s3fifo::{Clock2QPlus, S3Fifo, S3FifoOneBit, ThreeQueues};
+pub use s3fifo::S3Fifo;
 pub use sieve::Sieve;
-pub use tiny_lfu::{WTinyLfu, WTinyLfuClimbing, WindowTinyLfu};
+pub use tiny_lfu::WTinyLfu;
 pub use two_q::TwoQ;

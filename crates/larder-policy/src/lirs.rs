@@ -117,7 +117,7 @@ impl Policy for Lirs {
         if self.lists.list_of(frame) == LIR {
             self.now += 1;
             self.last[frame as usize] = self.now;
-            self.lists.renew(frame);
+            self.lists.renew(frame, LIR);
         } else {
             let list = self.used(frame, self.last[frame as usize]);
             self.lists.move_to(frame, list, 0);

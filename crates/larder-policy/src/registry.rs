@@ -1,9 +1,8 @@
 //! Every rule by its name.
 
 use super::{
-    Adaptive, Arc, Cacheus, Car, Clock, Clock2QPlus, ClockPro, Fifo, Gclock, Hyperbolic, LeCaR,
-    LfuDa, Linux247, Linux247UseOnce, Linux248, Linux2416, Lirs, Lru, Lru2, Mglru, Mq, Policy,
-    PolicyError, S3Fifo, S3FifoOneBit, Sieve, TwoList, TwoQ, WTinyLfu, WTinyLfuClimbing,
+    Adaptive, Arc, Cacheus, Car, Clock, ClockPro, Hyperbolic, LeCaR, LfuDa, Linux247, Linux2416,
+    Lirs, Lru, Lru2, Mglru, Mq, Policy, PolicyError, S3Fifo, Sieve, TwoList, TwoQ, WTinyLfu,
 };
 
 /// What is known of a rule before one is made.
@@ -47,10 +46,10 @@ pub trait Visitor {
     fn visit<P: Policy>(self, name: &'static str, rule: P) -> Self::Out;
 }
 
-/// The table: name, type, sentence and source of each rule, in the order in which lists show them. It makes [`rules`] and
+/// The table: name, constructor, sentence and source of each rule, in the order in which lists show them. It makes [`rules`] and
 /// [`with_rule`].
 macro_rules! table {
-    ($($name:literal: $rule:ty, $about:literal, $source:literal;)*) => {
+    ($($name:literal: $make:path, $about:literal, $source:literal;)*) => {
         static RULES: &[Info] = &[$(Info { name: $name, about: $about, source: $source },)*];
 
         /// Makes the rule of this name for `capacity` frames and calls `visitor` with it.
@@ -78,7 +77,7 @@ macro_rules! table {
             visitor: V,
         ) -> Result<V::Out, PolicyError> {
             match name {
-                $($name => Ok(visitor.visit($name, <$rule>::new(capacity)?)),)*
+                $($name => Ok(visitor.visit($name, $make(capacity)?)),)*
                 _ => Err(unknown(name)),
             }
         }
@@ -86,82 +85,82 @@ macro_rules! table {
 }
 
 table! {
-    "fifo": Fifo, "the block that came first leaves first", "folklore";
-    "lru": Lru, "the block that was used longest ago leaves", "folklore; Denning, CACM 11(5), 1968";
-    "adaptive": Adaptive,
+    "fifo": Lru::fifo, "the block that came first leaves first", "folklore";
+    "lru": Lru::new, "the block that was used longest ago leaves", "folklore; Denning, CACM 11(5), 1968";
+    "adaptive": Adaptive::new,
         "two queues, a correlation window and ghosts, with the proportions that do best in miniature",
         "larder; after S3-FIFO (SOSP 2023), Clock2Q+ (arXiv 2511.21958), LIRS (SIGMETRICS 2002) and SHARDS (FAST 2015)";
-    "clock": Clock,
+    "clock": Clock::new,
         "a hand takes the first block that was not used since it last came by",
         "Corbato, A Paging Experiment with the Multics System, 1968";
-    "gclock": Gclock,
+    "gclock": Clock::gclock,
         "a hand counts down each block's uses, at most 5, and takes the first without",
         "Smith, ACM TODS 3(3), 1978; PostgreSQL, src/backend/storage/buffer/freelist.c";
-    "lru-2": Lru2,
+    "lru-2": Lru2::new,
         "the block whose last use but one is longest ago leaves",
         "O'Neil, O'Neil, Weikum, SIGMOD 1993";
-    "2q": TwoQ,
+    "2q": TwoQ::new,
         "a FIFO of a quarter for new blocks; LRU for those that came back within half a cache",
         "Johnson and Shasha, VLDB 1994";
-    "mq": Mq,
+    "mq": Mq::new,
         "eight LRU queues by the logarithm of the uses; the unused sink, ghosts keep their count",
         "Zhou, Philbin, Li, USENIX 2001";
-    "lfu-da": LfuDa,
+    "lfu-da": LfuDa::new,
         "the block with the fewest uses leaves; newcomers start where it ended",
         "Arlitt, Cherkasova, Dilley, Friedrich, Jin, WISP 1999";
-    "arc": Arc,
+    "arc": Arc::new,
         "two LRU lists, seen once and seen again; ghosts that come back move the border",
         "Megiddo and Modha, FAST 2003";
-    "car": Car, "ARC with two clocks: a hit only sets a bit", "Bansal and Modha, FAST 2004";
-    "lirs": Lirs,
+    "car": Car::new, "ARC with two clocks: a hit only sets a bit", "Bansal and Modha, FAST 2004";
+    "lirs": Lirs::new,
         "keeps blocks whose last two uses were close together; the others pass through 1 %",
         "Jiang and Zhang, SIGMETRICS 2002";
-    "clock-pro": ClockPro,
+    "clock-pro": ClockPro::new,
         "LIRS as a clock: cold pages are on test, and become hot when they are used in time",
         "Jiang, Chen, Zhang, USENIX 2005";
-    "w-tinylfu": WTinyLfu,
+    "w-tinylfu": WTinyLfu::new,
         "an LRU window of 1 %; behind it only what was seen more often than what it puts out",
         "Einziger, Friedman, Manes, ACM TOS 13(4), 2017";
-    "w-tinylfu-climbing": WTinyLfuClimbing,
+    "w-tinylfu-climbing": WTinyLfu::climbing,
         "W-TinyLFU whose window grows and shrinks by hill climbing",
         "Einziger, Eytan, Friedman, Manes, Middleware 2018";
-    "hyperbolic": Hyperbolic,
+    "hyperbolic": Hyperbolic::new,
         "of 64 drawn blocks the one with the fewest uses for its time in memory leaves",
         "Blankstein, Sen, Freedman, USENIX 2017";
-    "lecar": LeCaR,
+    "lecar": LeCaR::new,
         "LRU or LFU chooses, by chance; regret moves their chances",
         "Vietri et al., HotStorage 2018";
-    "cacheus": Cacheus,
+    "cacheus": Cacheus::new,
         "a scan-resistant LRU or a churn-resistant LFU chooses, by chance; regret moves their chances",
         "Rodriguez et al., FAST 2021";
-    "s3-fifo": S3Fifo,
+    "s3-fifo": S3Fifo::new,
         "a small FIFO for new blocks; two uses take them on to the main FIFO",
         "Yang, Zhang, Qiu, Yue, Rashmi, SOSP 2023";
-    "s3-fifo-1bit": S3FifoOneBit,
+    "s3-fifo-1bit": S3Fifo::one_bit,
         "a small FIFO for new blocks; a use takes them on to the main FIFO",
         "Yang, Zhang, Qiu, Yue, Rashmi, SOSP 2023";
-    "clock2q+": Clock2QPlus,
+    "clock2q+": S3Fifo::clock2q_plus,
         "S3-FIFO with one bit, which uses soon after the arrival do not set",
         "Zhai et al., Clock2Q+, arXiv 2511.21958, VLDB 2026";
-    "sieve": Sieve,
+    "sieve": Sieve::new,
         "a hand sifts a FIFO: the used stay where they are, the first unused leaves",
         "Zhang, Yang, Yue, Vigfusson, Rashmi, NSDI 2024";
-    "linux-2.4.7": Linux247,
+    "linux-2.4.7": Linux247::new,
         "active ring with ages, inactive dirty and clean lists, drop-behind",
         "Linux 2.4.7, mm/vmscan.c, mm/swap.c, mm/filemap.c (20 July 2001)";
-    "linux-2.4.7-use-once": Linux247UseOnce,
+    "linux-2.4.7-use-once": Linux247::use_once,
         "2.4.7, but a block starts inactive and is rescued at the tail if used again",
         "D. Phillips, Optimization for use-once pages, patch against 2.4.7 (26 July 2001)";
-    "linux-2.4.8": Linux248,
+    "linux-2.4.8": Linux247::merged,
         "2.4.7 with use-once, promoted at the second use",
         "Linux 2.4.8 and 2.4.9, mm/filemap.c (August 2001)";
-    "linux-2.4.16": Linux2416,
+    "linux-2.4.16": Linux2416::new,
         "active and inactive list, promoted at the second use, no ages",
         "Linux 2.4.16, mm/vmscan.c, mm/filemap.c (November 2001)";
-    "linux-two-list": TwoList,
+    "linux-two-list": TwoList::new,
         "active and inactive list, second use, refaults by their distance",
         "Linux 6.x, mm/swap.c, mm/workingset.c, mm/vmscan.c, without CONFIG_LRU_GEN";
-    "mglru": Mglru,
+    "mglru": Mglru::new,
         "four generations; tiers of uses, kept if they refault more than others",
         "Linux 6.14 to 6.18 with CONFIG_LRU_GEN, mm/vmscan.c, mm/workingset.c, mm/swap.c";
 }

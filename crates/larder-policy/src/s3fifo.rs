@@ -23,35 +23,11 @@ const UNUSED: u8 = 4;
 /// The same, and it had a ghost.
 const UNUSED_BACK: u8 = 8;
 
-/// Three queues: uses are counted up to `MOST`; a block of the small FIFO with `NEEDED` of them goes on to the main FIFO, where
+/// S3-FIFO: three queues. Uses are counted up to `MOST`; a block of the small FIFO with `NEEDED` of them goes on to the main FIFO, where
 /// each second chance costs one. The ghosts are those of the last departures from the small FIFO, as many as the main FIFO has
 /// frames. With `WINDOW`, uses do not count in the newer half of the small FIFO.
 ///
 /// 9 bytes a frame, 13 with a window, none for ghosts. A hit is a load, a comparison and at most a store.
-///
-/// ```
-/// use larder_policy::{ThreeQueues, replay::Replay};
-/// let mut cache = Replay::new(ThreeQueues::<3, 2, false>::new(100)?)?; // S3-FIFO with two bits
-/// for at in 0..3000 {
-///     cache.access(if at % 3 == 0 { 1000 + at } else { at / 6 % 40 }, at);
-/// }
-/// assert!((0..40).all(|block| cache.holds(block))); // what comes once does not drive them out
-/// # Ok::<(), larder_policy::PolicyError>(())
-/// ```
-#[derive(Debug)]
-pub struct ThreeQueues<const MOST: u8, const NEEDED: u8, const WINDOW: bool> {
-    lists: Lists<2>,
-    /// With a window: how many had come into the small FIFO when this one did.
-    since: Vec<u32>,
-    came: u32,
-    ghosts: Ghosts<1>,
-    ghost_share: usize,
-    small_share: usize,
-    window: u32,
-    capacity: usize,
-}
-
-/// S3-FIFO as published: two bits, and two uses to leave the small FIFO for the main one.
 ///
 /// ```
 /// use larder_policy::{S3Fifo, replay::Replay};
@@ -63,42 +39,87 @@ pub struct ThreeQueues<const MOST: u8, const NEEDED: u8, const WINDOW: bool> {
 /// assert!(cache.access(1, 0) && !cache.access(2, 0));
 /// # Ok::<(), larder_policy::PolicyError>(())
 /// ```
-pub type S3Fifo = ThreeQueues<3, 2, false>;
+#[derive(Debug)]
+pub struct S3Fifo<const MOST: u8 = 3, const NEEDED: u8 = 2, const WINDOW: bool = false> {
+    lists: Lists<2>,
+    /// With a window: how many had come into the small FIFO when this one did.
+    since: Vec<u32>,
+    came: u32,
+    ghosts: Ghosts<1>,
+    ghost_share: usize,
+    small_share: usize,
+    window: u32,
+    capacity: usize,
+}
 
-/// S3-FIFO with one bit, which its author found better for blocks: one use is enough.
-///
-/// ```
-/// use larder_policy::{S3FifoOneBit, replay::Replay};
-/// let mut cache = Replay::new(S3FifoOneBit::new(10)?)?;
-/// for block in [1, 1, 2] {
-///     cache.access(block, 0);
-/// }
-/// assert!((10..30).all(|block| !cache.access(block, 0)));
-/// assert!(cache.access(1, 0) && !cache.access(2, 0));
-/// # Ok::<(), larder_policy::PolicyError>(())
-/// ```
-pub type S3FifoOneBit = ThreeQueues<1, 1, false>;
-
-/// Clock2Q+: one bit, and a correlation window: uses soon after the arrival belong to it and do not count.
-///
-/// ```
-/// use larder_policy::{Clock2QPlus, replay::Replay};
-/// let mut cache = Replay::new(Clock2QPlus::new(40)?)?; // the small FIFO has 4, the window 2
-/// for block in [1, 1, 2, 3, 2, 4, 2] {
-///     cache.access(block, 0); // 1 was used at once again, 2 later too
-/// }
-/// assert!((10..100).all(|block| !cache.access(block, 0)));
-/// assert!(!cache.access(1, 0) && cache.access(2, 0));
-/// # Ok::<(), larder_policy::PolicyError>(())
-/// ```
-pub type Clock2QPlus = ThreeQueues<1, 1, true>;
-
-impl<const MOST: u8, const NEEDED: u8, const WINDOW: bool> ThreeQueues<MOST, NEEDED, WINDOW> {
-    /// A rule for this many frames, with the constants of its source.
+impl S3Fifo {
+    /// S3-FIFO as published: two bits, and two uses to leave the small FIFO for the main one.
     ///
     /// # Errors
     /// [`PolicyError`]: a capacity of 0 or more than [`MOST_FRAMES`](crate::MOST_FRAMES), or no memory.
     pub fn new(frames: usize) -> Result<Self, PolicyError> {
+        Self::with_constants(frames)
+    }
+}
+
+impl S3Fifo<1, 1, false> {
+    /// S3-FIFO with one bit, which its author found better for blocks: one use is enough.
+    ///
+    /// ```
+    /// use larder_policy::{S3Fifo, replay::Replay};
+    /// let mut cache = Replay::new(S3Fifo::one_bit(10)?)?;
+    /// for block in [1, 1, 2] {
+    ///     cache.access(block, 0);
+    /// }
+    /// assert!((10..30).all(|block| !cache.access(block, 0)));
+    /// assert!(cache.access(1, 0) && !cache.access(2, 0));
+    /// # Ok::<(), larder_policy::PolicyError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`new`](S3Fifo::new).
+    pub fn one_bit(frames: usize) -> Result<Self, PolicyError> {
+        Self::with_constants(frames)
+    }
+}
+
+impl S3Fifo<1, 1, true> {
+    /// Clock2Q+: one bit, and a correlation window: uses soon after the arrival belong to it and do not count.
+    ///
+    /// ```
+    /// use larder_policy::{S3Fifo, replay::Replay};
+    /// let mut cache = Replay::new(S3Fifo::clock2q_plus(40)?)?; // the small FIFO has 4, the window 2
+    /// for block in [1, 1, 2, 3, 2, 4, 2] {
+    ///     cache.access(block, 0); // 1 was used at once again, 2 later too
+    /// }
+    /// assert!((10..100).all(|block| !cache.access(block, 0)));
+    /// assert!(!cache.access(1, 0) && cache.access(2, 0));
+    /// # Ok::<(), larder_policy::PolicyError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`new`](S3Fifo::new).
+    pub fn clock2q_plus(frames: usize) -> Result<Self, PolicyError> {
+        Self::with_constants(frames)
+    }
+}
+
+impl<const MOST: u8, const NEEDED: u8, const WINDOW: bool> S3Fifo<MOST, NEEDED, WINDOW> {
+    /// A rule with these constants.
+    ///
+    /// ```
+    /// use larder_policy::{S3Fifo, replay::Replay};
+    /// let mut cache = Replay::new(S3Fifo::<2, 1, false>::with_constants(100)?)?;
+    /// for at in 0..3000 {
+    ///     cache.access(if at % 3 == 0 { 1000 + at } else { at / 6 % 40 }, at);
+    /// }
+    /// assert!((0..40).all(|block| cache.holds(block))); // what comes once does not drive them out
+    /// # Ok::<(), larder_policy::PolicyError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`new`](S3Fifo::new).
+    pub fn with_constants(frames: usize) -> Result<Self, PolicyError> {
         let mut rule = Self {
             capacity: capacity(frames)?,
             lists: Lists::new(frames)?,
@@ -167,9 +188,7 @@ impl<const MOST: u8, const NEEDED: u8, const WINDOW: bool> ThreeQueues<MOST, NEE
     }
 }
 
-impl<const MOST: u8, const NEEDED: u8, const WINDOW: bool> Policy
-    for ThreeQueues<MOST, NEEDED, WINDOW>
-{
+impl<const MOST: u8, const NEEDED: u8, const WINDOW: bool> Policy for S3Fifo<MOST, NEEDED, WINDOW> {
     fn capacity(&self) -> usize {
         self.capacity
     }

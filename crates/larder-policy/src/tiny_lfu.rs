@@ -27,13 +27,13 @@ const WINDOW: usize = 0;
 const PROBATION: usize = 1;
 const PROTECTED: usize = 2;
 
-/// W-TinyLFU; with `CLIMB` the window grows and shrinks by hill climbing on the hit ratio. 13 bytes a frame and 8 to 16 for the
+/// W-TinyLFU, with a window of 1 %; with `CLIMB` the window grows and shrinks by hill climbing on the hit ratio. 13 bytes a frame and 8 to 16 for the
 /// sketch, which is all that is known of blocks that left. A hit is four counters of the sketch and a move in a list; once in ten
 /// times the capacity of them all counters are halved.
 ///
 /// ```
-/// use larder_policy::{WindowTinyLfu, replay::Replay};
-/// let mut cache = Replay::new(WindowTinyLfu::<false>::new(100)?)?;
+/// use larder_policy::{WTinyLfu, replay::Replay};
+/// let mut cache = Replay::new(WTinyLfu::new(100)?)?;
 /// for at in 0..6000 {
 ///     cache.access(if at % 2 == 0 { at / 2 % 50 } else { 1000 + at }, at);
 /// }
@@ -41,7 +41,7 @@ const PROTECTED: usize = 2;
 /// # Ok::<(), larder_policy::PolicyError>(())
 /// ```
 #[derive(Debug)]
-pub struct WindowTinyLfu<const CLIMB: bool> {
+pub struct WTinyLfu<const CLIMB: bool = false> {
     lists: Lists<3>,
     keys: Vec<Key>,
     sketch: Sketch,
@@ -54,38 +54,38 @@ pub struct WindowTinyLfu<const CLIMB: bool> {
     capacity: usize,
 }
 
-/// W-TinyLFU with its window of 1 %.
-///
-/// ```
-/// use larder_policy::{WTinyLfu, replay::Replay};
-/// let mut cache = Replay::new(WTinyLfu::new(100)?)?;
-/// for at in 0..10_000 {
-///     cache.access(at % 110, at); // a loop that does not fit
-/// }
-/// assert!(cache.hits() > 5000);
-/// # Ok::<(), larder_policy::PolicyError>(())
-/// ```
-pub type WTinyLfu = WindowTinyLfu<false>;
-
-/// W-TinyLFU whose window climbs.
-///
-/// ```
-/// use larder_policy::{WTinyLfuClimbing, replay::Replay};
-/// let mut cache = Replay::new(WTinyLfuClimbing::new(100)?)?;
-/// for at in 0..10_000 {
-///     cache.access(at % 110, at);
-/// }
-/// assert!(cache.hits() > 3000);
-/// # Ok::<(), larder_policy::PolicyError>(())
-/// ```
-pub type WTinyLfuClimbing = WindowTinyLfu<true>;
-
-impl<const CLIMB: bool> WindowTinyLfu<CLIMB> {
+impl WTinyLfu {
     /// A rule for this many frames, with the constants of its source.
     ///
     /// # Errors
     /// [`PolicyError`]: a capacity of 0 or more than [`MOST_FRAMES`](crate::MOST_FRAMES), or no memory.
     pub fn new(frames: usize) -> Result<Self, PolicyError> {
+        Self::make(frames)
+    }
+}
+
+impl WTinyLfu<true> {
+    /// W-TinyLFU whose window climbs.
+    ///
+    /// ```
+    /// use larder_policy::{WTinyLfu, replay::Replay};
+    /// let mut cache = Replay::new(WTinyLfu::climbing(100)?)?;
+    /// for at in 0..10_000 {
+    ///     cache.access(at % 110, at);
+    /// }
+    /// assert!(cache.hits() > 3000);
+    /// # Ok::<(), larder_policy::PolicyError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`new`](WTinyLfu::new).
+    pub fn climbing(frames: usize) -> Result<Self, PolicyError> {
+        Self::make(frames)
+    }
+}
+
+impl<const CLIMB: bool> WTinyLfu<CLIMB> {
+    fn make(frames: usize) -> Result<Self, PolicyError> {
         let mut rule = Self {
             capacity: capacity(frames)?,
             lists: Lists::new(frames)?,
@@ -154,7 +154,7 @@ impl<const CLIMB: bool> WindowTinyLfu<CLIMB> {
     }
 }
 
-impl<const CLIMB: bool> Policy for WindowTinyLfu<CLIMB> {
+impl<const CLIMB: bool> Policy for WTinyLfu<CLIMB> {
     fn capacity(&self) -> usize {
         self.capacity
     }
@@ -183,8 +183,9 @@ impl<const CLIMB: bool> Policy for WindowTinyLfu<CLIMB> {
     fn touch(&mut self, frame: Frame, _: Touch) {
         self.sketch.add(self.keys[frame as usize]);
         self.accessed(true);
-        if self.lists.list_of(frame) != PROBATION {
-            self.lists.renew(frame);
+        let list = self.lists.list_of(frame);
+        if list != PROBATION {
+            self.lists.renew(frame, list);
             return;
         }
         self.lists.move_to(frame, PROTECTED, 0);

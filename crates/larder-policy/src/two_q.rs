@@ -87,7 +87,7 @@ impl Policy for TwoQ {
     #[inline]
     fn touch(&mut self, frame: Frame, _: Touch) {
         match (self.lists.list_of(frame), self.lists.bits(frame)) {
-            (MAIN, _) => self.lists.renew(frame),
+            (MAIN, _) => self.lists.renew(frame, MAIN),
             (_, 0) => {}
             (_, UNUSED) => self.lists.set_bits(frame, 0),
             _ => self.lists.move_to(frame, MAIN, 0),

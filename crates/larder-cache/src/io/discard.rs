@@ -7,6 +7,7 @@ use super::{Passing, Patience, Shared};
 use crate::error::CacheError;
 use crate::key::{FileId, Key, MOST_INDEX};
 use crate::state::{Miss, Noted, Opening, State, Use};
+use crate::sync::MutexGuard;
 use crate::table::Claimed;
 use larder_policy::{Frame, Reason};
 
@@ -32,39 +33,59 @@ impl Shared {
 
     /// A file ends at `bytes`: what its blocks hold behind that is zeroed, and its blocks stay.
     pub(crate) fn set_end(&self, file: u32, bytes: u64) {
-        let (frames, size) = (self.table.frames(), self.block_size() as u64);
+        let size = self.block_size() as u64;
+        // Behind its end it has nothing but zeroes already.
+        let behind = |state: &mut State| bytes / size..state.file(file).end().div_ceil(size);
+        let mut state = self.claim_each(file, behind, |_, key, page| {
+            let within = bytes.saturating_sub(key.index() * size);
+            page[within as usize..].fill(0);
+            // The next change makes the file longer again.
+            self.table.dirty_bits().take(page.frame());
+        });
+        state.set_end(&self.table, file, bytes, false);
+    }
+
+    /// Nothing of a file is wanted any more: its blocks are forgotten, as threads let go of them.
+    pub(crate) fn discard(&self, file: u32) {
+        let all = |state: &mut State| {
+            // Whatever is dropped is not missed, nor is what was written until now.
+            state.set_end(&self.table, file, 0, true);
+            0..u64::MAX
+        };
+        drop(self.claim_each(file, all, |state, _, page| {
+            state.forget(&self.table, page.frame(), true);
+        }));
+    }
+
+    /// Calls `work` with each of a file's blocks that is in memory and in a range, which is asked for under the lock. Waits for
+    /// threads that hold one, and begins again after that: so in the end it was called with all of them under one lock, which is
+    /// handed out.
+    fn claim_each(
+        &self,
+        file: u32,
+        mut range: impl FnMut(&mut State) -> Range<u64>,
+        mut work: impl FnMut(&mut State, Key, &mut Claimed<'_>),
+    ) -> MutexGuard<'_, State> {
+        let frames = self.table.frames();
         let mut held: Option<(Key, Claimed<'_>, Passing<'_>)> = None;
         loop {
             // It does not wait for the cache's lock with a block in hand that was not looked at under it, nor for two blocks.
             let mut state = self.state();
-            // Behind its end it has nothing but zeroes already.
-            let behind = bytes / size..state.file(file).end().div_ceil(size);
-            let cut = self.resident(file, behind);
-            if cut.len() > 1 {
+            let blocks = range(&mut state);
+            let here = self.resident(&state, file, blocks);
+            if here.len() > 1 {
                 // One barrier for all of them.
                 state.end_epoch(&self.table);
             }
-            let mut busy = None;
-            for (key, frame) in cut {
-                let mine = held.as_mut().filter(|(had, ..)| *had == key);
-                let mut other = None;
-                let page = match mine {
-                    Some((_, page, _)) => page,
-                    None => match frames.try_claim(frame) {
-                        Some(page) => other.insert(page),
-                        None => {
-                            busy = Some((key, frame));
-                            break;
-                        }
-                    },
-                };
-                let within = bytes.saturating_sub(key.index() * size);
-                page[within as usize..].fill(0);
-                // The next change makes the file longer again.
-                self.table.dirty_bits().take(frame);
-            }
+            let busy = here.into_iter().find(|&(key, frame)| {
+                let mine = held.take_if(|(had, ..)| *had == key);
+                let mine = mine.map(|(_, page, _)| page);
+                let page = mine.or_else(|| frames.try_claim(frame));
+                page.map(|mut page| work(&mut state, key, &mut page))
+                    .is_none()
+            });
             let Some((key, frame)) = busy else {
-                return state.set_end(&self.table, file, bytes, false);
+                return state;
             };
             drop(state);
             drop(held.take());
@@ -133,9 +154,11 @@ impl Shared {
         let mut state = self.state();
         let mut patience = Patience::new();
         loop {
-            let here = self.resident(file, blocks.clone());
-            // One barrier for all of them.
-            state.end_epoch(&self.table);
+            let here = self.resident(&state, file, blocks.clone());
+            if here.len() > 1 {
+                // One barrier for all of them.
+                state.end_epoch(&self.table);
+            }
             let mut claimed = Vec::with_capacity(here.len());
             let busy = here.into_iter().find(|&(_, frame)| {
                 let page = self.table.frames().try_claim(frame);
@@ -171,24 +194,24 @@ impl Shared {
         }
     }
 
-    /// The blocks of a range that are in memory, in order. Under the cache's lock.
-    fn resident(&self, file: u32, blocks: Range<u64>) -> Vec<(Key, Frame)> {
+    /// The blocks of a range that are in memory, in order. Looks up each block of the range, or at each block that the file has in
+    /// memory if these are fewer.
+    fn resident(&self, state: &State, file: u32, blocks: Range<u64>) -> Vec<(Key, Frame)> {
         let frames = self.table.frames();
         let blocks = blocks.start..blocks.end.min(MOST_INDEX + 1);
-        if blocks.is_empty() {
-            return Vec::new();
-        }
-        // Few blocks are looked up, of many each frame is asked.
-        if blocks.end - blocks.start <= frames.len() as u64 / 8 {
+        let len = blocks.end.saturating_sub(blocks.start);
+        if len <= state.file(file).resident() as u64 {
             let keys = blocks.map(|index| Key::new(file, index));
             return keys
                 .filter_map(|key| Some((key, self.table.find(key)?)))
                 .collect();
         }
-        let all = (0..frames.len() as Frame).map(|frame| (frames.key(frame), frame));
-        let inside =
-            |key: Key| key != Key::NONE && key.file() == file && blocks.contains(&key.index());
-        let mut here: Vec<(Key, Frame)> = all.filter(|&(key, _)| inside(key)).collect();
+        let all = state
+            .frames_of(file)
+            .map(|frame| (frames.key(frame), frame));
+        let mut here: Vec<(Key, Frame)> = all
+            .filter(|(key, _)| blocks.contains(&key.index()))
+            .collect();
         here.sort_unstable();
         here
     }

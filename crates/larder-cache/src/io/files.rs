@@ -8,7 +8,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::storage::{Part, ReadPart, Storage, WritePart};
+use super::storage::{Part, Storage};
 use crate::key::FileId;
 use crate::sync::Stored;
 use larder::internal::RwLock;
@@ -200,14 +200,14 @@ impl Storage for Files {
         direct.and(plain)
     }
 
-    fn read_many(&self, parts: &mut [ReadPart<'_>]) {
+    fn read_many(&self, parts: &mut [Part<&mut [u8]>]) {
         self.many(parts, |file, offset, run| {
             let into = run.iter_mut().map(|part| IoSliceMut::new(part.bytes));
             rustix::io::preadv(file, &mut into.collect::<Vec<_>>(), offset)
         });
     }
 
-    fn write_many(&self, parts: &mut [WritePart<'_>]) {
+    fn write_many(&self, parts: &mut [Part<&[u8]>]) {
         self.many(parts, |file, offset, run| {
             let from = run.iter().map(|part| IoSlice::new(part.bytes));
             rustix::io::pwritev(file, &from.collect::<Vec<_>>(), offset)

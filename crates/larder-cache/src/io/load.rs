@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use super::Shared;
-use super::storage::ReadPart;
+use super::storage::Part;
 use super::write_back::NOTHING;
 use crate::error::CacheError;
 use crate::key::{Key, MOST_INDEX};
@@ -39,7 +39,7 @@ impl<'c> Filling<'c> {
     }
 
     /// What is to be read.
-    fn part(&mut self) -> ReadPart<'_> {
+    fn part(&mut self) -> Part<&mut [u8]> {
         let Transfer { key, file, len, .. } = self.transfer;
         let page = self.page();
         let start = key.index() * page.len() as u64;
@@ -47,7 +47,7 @@ impl<'c> Filling<'c> {
         if !behind.is_empty() {
             behind.fill(0);
         }
-        ReadPart::new(file, start, within)
+        Part::new(file, start, within)
     }
 }
 
@@ -147,7 +147,7 @@ impl Shared {
             wanted.part().read(storage)
         } else {
             let all = core::iter::once(wanted).chain(ahead.iter_mut());
-            let mut parts: Vec<ReadPart<'_>> = all.map(Filling::part).collect();
+            let mut parts: Vec<Part<&mut [u8]>> = all.map(Filling::part).collect();
             storage.read_many(&mut parts);
             let ends: Vec<io::Result<()>> =
                 parts.into_iter().map(|part| part.read(storage)).collect();

@@ -14,7 +14,7 @@ pub use files::Files;
 pub use memory::MemoryStorage;
 #[cfg(feature = "io-uring")]
 pub use ring::Uring;
-pub use storage::{Part, ReadPart, Storage, WritePart};
+pub use storage::{Part, Storage};
 
 pub(crate) use readahead::Streams;
 pub(crate) use storage::Below;

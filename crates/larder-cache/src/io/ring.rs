@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use io_uring::{IoUring, opcode, squeue, types};
 
 use super::files::Files;
-use super::storage::{Part, ReadPart, Storage, WritePart};
+use super::storage::{Part, Storage};
 use crate::key::FileId;
 use crate::sync::Stored;
 use larder::internal::Mutex;
@@ -95,11 +95,11 @@ impl Uring {
     /// Batches that went through a ring so far.
     ///
     /// ```
-    /// # use larder_cache::{FileId, Files, ReadPart, Storage, Uring};
+    /// # use larder_cache::{FileId, Files, Part, Storage, Uring};
     /// # let Ok(ring) = Uring::new(Files::default()) else { return Ok(()) };
     /// ring.files().add(FileId(1), std::fs::File::open("/proc/self/exe")?);
     /// let (mut one, mut two) = ([0; 4], [0; 4]);
-    /// ring.read_many(&mut [ReadPart::new(FileId(1), 0, &mut one), ReadPart::new(FileId(1), 4, &mut two)]);
+    /// ring.read_many(&mut [Part::new(FileId(1), 0, &mut one), Part::new(FileId(1), 4, &mut two)]);
     /// assert_eq!((&one, ring.submissions()), (b"\x7fELF", 1));
     /// # Ok::<(), std::io::Error>(())
     /// ```
@@ -184,8 +184,8 @@ impl Storage for Uring {
         self.files.sync(file)
     }
 
-    fn read_many(&self, parts: &mut [ReadPart<'_>]) {
-        let read = |file, part: &mut ReadPart<'_>, len| {
+    fn read_many(&self, parts: &mut [Part<&mut [u8]>]) {
+        let read = |file, part: &mut Part<&mut [u8]>, len| {
             let read = opcode::Read::new(file, part.bytes.as_mut_ptr(), len);
             read.offset(part.offset).build()
         };
@@ -193,8 +193,8 @@ impl Storage for Uring {
         unsafe { self.many(parts, read) }
     }
 
-    fn write_many(&self, parts: &mut [WritePart<'_>]) {
-        let write = |file, part: &mut WritePart<'_>, len| {
+    fn write_many(&self, parts: &mut [Part<&[u8]>]) {
+        let write = |file, part: &mut Part<&[u8]>, len| {
             let write = opcode::Write::new(file, part.bytes.as_ptr(), len);
             write.offset(part.offset).build()
         };

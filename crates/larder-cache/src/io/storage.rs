@@ -59,14 +59,14 @@ pub trait Storage: Send + Sync + 'static {
 
     /// Reads several parts, a block and those behind it: one after the other, unless the storage knows better. What it leaves
     /// `None` in [`Part::done`], or reads in part, the cache reads with [`read`](Self::read).
-    fn read_many(&self, parts: &mut [ReadPart<'_>]) {
+    fn read_many(&self, parts: &mut [Part<&mut [u8]>]) {
         for part in parts {
             part.done = Some(self.read(part.file, part.offset, part.bytes));
         }
     }
 
     /// Writes several parts that do not overlap, in any order, as [`read_many`](Self::read_many) reads.
-    fn write_many(&self, parts: &mut [WritePart<'_>]) {
+    fn write_many(&self, parts: &mut [Part<&[u8]>]) {
         for part in parts {
             part.done = Some(self.write(part.file, part.offset, part.bytes));
         }
@@ -87,11 +87,11 @@ impl<S: Storage + ?Sized> Storage for Arc<S> {
         (**self).sync(file)
     }
 
-    fn read_many(&self, parts: &mut [ReadPart<'_>]) {
+    fn read_many(&self, parts: &mut [Part<&mut [u8]>]) {
         (**self).read_many(parts);
     }
 
-    fn write_many(&self, parts: &mut [WritePart<'_>]) {
+    fn write_many(&self, parts: &mut [Part<&[u8]>]) {
         (**self).write_many(parts);
     }
 }
@@ -116,15 +116,28 @@ impl<S: Storage> Storage for Below<S> {
     fn sync(&self, file: FileId) -> io::Result<()> {
         self.call(|storage| storage.sync(file))
     }
-    fn read_many(&self, parts: &mut [ReadPart<'_>]) {
+    fn read_many(&self, parts: &mut [Part<&mut [u8]>]) {
         self.call(|storage| storage.read_many(parts));
     }
-    fn write_many(&self, parts: &mut [WritePart<'_>]) {
+    fn write_many(&self, parts: &mut [Part<&[u8]>]) {
         self.call(|storage| storage.write_many(parts));
     }
 }
 
-/// A part of a file that a storage reads or writes along with others: a [`ReadPart`] or a [`WritePart`].
+/// A part of a file that a storage reads or writes along with others: with `&mut [u8]` a read, see [`Storage::read_many`], with
+/// `&[u8]` a write, see [`Storage::write_many`].
+///
+/// ```
+/// use larder_cache::{FileId, MemoryStorage, Part, Storage};
+/// let storage = MemoryStorage::default();
+/// storage.write(FileId(1), 0, b"ab")?;
+/// let (mut one, mut two) = ([0; 1], [9; 4]);
+/// let mut parts = [Part::new(FileId(1), 0, &mut one[..]), Part::new(FileId(1), 1, &mut two[..])];
+/// storage.read_many(&mut parts);
+/// assert!(matches!(parts[1].done, Some(Ok(1))));
+/// assert_eq!((one, two), (*b"a", [b'b', 9, 9, 9]));
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Part<B> {
@@ -137,24 +150,6 @@ pub struct Part<B> {
     /// What [`Storage::read`] or [`Storage::write`] would have returned; `None` as long as it was not tried.
     pub done: Option<io::Result<usize>>,
 }
-
-/// A read of a batch, see [`Storage::read_many`].
-///
-/// ```
-/// use larder_cache::{FileId, MemoryStorage, ReadPart, Storage};
-/// let storage = MemoryStorage::default();
-/// storage.write(FileId(1), 0, b"ab")?;
-/// let (mut one, mut two) = ([0; 1], [9; 4]);
-/// let mut parts = [ReadPart::new(FileId(1), 0, &mut one), ReadPart::new(FileId(1), 1, &mut two)];
-/// storage.read_many(&mut parts);
-/// assert!(matches!(parts[1].done, Some(Ok(1))));
-/// assert_eq!((one, two), (*b"a", [b'b', 9, 9, 9]));
-/// # Ok::<(), std::io::Error>(())
-/// ```
-pub type ReadPart<'p> = Part<&'p mut [u8]>;
-
-/// A write of a batch, see [`Storage::write_many`].
-pub type WritePart<'p> = Part<&'p [u8]>;
 
 impl<B> Part<B> {
     /// A part that was not tried yet.
@@ -190,7 +185,7 @@ impl<B: Deref<Target = [u8]>> Part<B> {
     }
 }
 
-impl ReadPart<'_> {
+impl Part<&mut [u8]> {
     /// Reads what is missing; what lies behind the end of the file is zeroes.
     pub(super) fn read(mut self, storage: &dyn Storage) -> io::Result<()> {
         let have =
@@ -202,7 +197,7 @@ impl ReadPart<'_> {
     }
 }
 
-impl WritePart<'_> {
+impl Part<&[u8]> {
     /// Writes what is missing.
     pub(super) fn write(mut self, storage: &dyn Storage) -> io::Result<()> {
         let have = self.finish(|bytes, file, at, have| storage.write(file, at, &bytes[have..]))?;

@@ -4,7 +4,7 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::PoisonError;
 
-use super::storage::WritePart;
+use super::storage::Part;
 use super::{Passing, Shared};
 use crate::error::CacheError;
 use crate::key::{FileId, Key};
@@ -51,10 +51,10 @@ impl<'c> Batch<'c> {
         let size = self.shared.block_size() as u64;
         let storage = &*self.shared.storage;
         let some = self.blocks.iter().filter(|(block, _)| block.len > 0);
-        let mut parts: Vec<WritePart<'_>> = some
+        let mut parts: Vec<Part<&[u8]>> = some
             .map(|(block, page)| {
                 let offset = block.key.index() * size;
-                WritePart::new(block.file, offset, &page[..block.len])
+                Part::new(block.file, offset, &page[..block.len])
             })
             .collect();
         if parts.len() > 1 {

@@ -54,10 +54,10 @@ impl DirtyBlocks {
         self.blocks.insert(key, frame);
     }
 
-    /// A block is dirty no more.
-    pub(super) fn clean(&mut self, key: Key) {
-        self.blocks.remove(&key);
+    /// A block is dirty no more. Says whether it was.
+    pub(super) fn clean(&mut self, key: Key) -> bool {
         self.requested.remove(&key);
+        self.blocks.remove(&key).is_some()
     }
 
     /// The first one from a key on, before another.

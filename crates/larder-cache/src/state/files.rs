@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use larder::ids::Ids;
 use larder::ids::rule::{Lowest, NearFull, Rested};
+use larder_base::list::{List, ShortLinks};
 
 use crate::error::CacheError;
 use crate::key::{FileId, Key, MOST_FILES, TenantId};
 use crate::limits::RESTING_FILES;
 use crate::stats::FileStats;
 use crate::sync::{Mutex, Syncing};
+use larder_policy::Frame;
 
 /// What an opener gets.
 #[derive(Debug, Clone)]
@@ -32,6 +34,8 @@ pub(crate) struct OpenFile {
     /// [`Opening::born`].
     born: u64,
     pub(super) stats: FileStats,
+    /// The frames that hold its blocks.
+    frames: List,
     /// Bytes behind this are not written back.
     pub(super) end: u64,
     /// Writes and syncs that failed, and the latest failure.
@@ -58,6 +62,7 @@ impl OpenFile {
             tenant,
             born: 0,
             stats: FileStats::default(),
+            frames: List::new(),
             end: u64::MAX,
             failures: 0,
             failure: None,
@@ -73,6 +78,11 @@ impl OpenFile {
 
     pub(crate) fn syncing(&self) -> Arc<Mutex<Syncing>> {
         Arc::clone(&self.syncing)
+    }
+
+    /// Blocks in memory.
+    pub(crate) fn resident(&self) -> usize {
+        self.frames.len()
     }
 
     /// Bytes behind this are not written back.
@@ -146,6 +156,8 @@ const REFUSED: CacheError = CacheError::Files { most: MOST_FILES };
 #[derive(Debug)]
 pub(super) struct OpenFiles {
     files: Vec<OpenFile>,
+    /// Of the lists of all files' frames.
+    links: ShortLinks,
     numbers: HashMap<FileId, u32>,
     /// Which numbers have a file. One that is given up rests, so that a use that was noted before rarely meets another file.
     ids: Ids<Rested<Lowest>, u32>,
@@ -158,10 +170,11 @@ pub(super) struct OpenFiles {
 }
 
 impl OpenFiles {
-    pub(super) fn new() -> Result<Self, CacheError> {
+    pub(super) fn new(frames: usize) -> Result<Self, CacheError> {
         let rests = Rested::allocations(Lowest, RESTING_FILES, NearFull::Relax);
         Ok(Self {
             files: Vec::new(),
+            links: ShortLinks::new(frames).map_err(|_| CacheError::Memory { frames })?,
             numbers: HashMap::new(),
             ids: Ids::new(0..MOST_FILES, rests).map_err(|_| REFUSED)?,
             births: 0,
@@ -181,6 +194,23 @@ impl OpenFiles {
     /// The file of a block.
     pub(super) fn of(&mut self, key: Key) -> &mut OpenFile {
         self.get_mut(key.file())
+    }
+
+    /// A block of the file is in this frame from now on.
+    pub(super) fn comes(&mut self, file: u32, frame: Frame) {
+        let frames = &mut self.files[file as usize].frames;
+        frames.push_newest(&mut self.links, frame);
+    }
+
+    /// The frame holds no block of the file any more.
+    pub(super) fn leaves(&mut self, file: u32, frame: Frame) {
+        let frames = &mut self.files[file as usize].frames;
+        frames.unlink(&mut self.links, frame);
+    }
+
+    /// The frames that hold blocks of a file, in no order.
+    pub(super) fn frames(&self, file: u32) -> impl Iterator<Item = Frame> {
+        self.get(file).frames.iter(&self.links)
     }
 
     /// Counts something for a file and for all of them.
@@ -273,7 +303,7 @@ impl OpenFiles {
     /// of anything, of blocks that left neither. What the file has counted stays with its tenant.
     pub(super) fn release(&mut self, number: u32, has_left: impl FnOnce() -> bool) {
         let opened = &mut self.files[number as usize];
-        let is_used = opened.openers > 0 || opened.stats.resident > 0;
+        let is_used = opened.openers > 0 || !opened.frames.is_empty();
         // Where the number cannot rest for want of memory, the file keeps it. It has none if it was released before.
         if is_used || opened.must_report() || has_left() || self.ids.free(number).is_err() {
             return;
@@ -321,13 +351,25 @@ impl OpenFiles {
         }
     }
 
-    /// A file that has another number of blocks in memory than `resident` says of it, in words: for tests.
-    pub(super) fn check(&self, resident: impl Fn(u32) -> usize) -> Result<(), String> {
+    /// A file whose list names another number of frames than `resident` says, or one that `holds` no block of it, in words: for tests.
+    pub(super) fn check(
+        &self,
+        resident: impl Fn(u32) -> usize,
+        holds: impl Fn(u32, Frame) -> bool,
+    ) -> Result<(), String> {
         for (opened, number) in self.files.iter().zip(0..) {
-            let (count, said) = (resident(number), opened.stats.resident);
+            opened
+                .frames
+                .check(&self.links, &format!("file {number}"))?;
+            let (count, said) = (resident(number), opened.resident());
             if said != count {
                 return Err(format!(
                     "file {number} has {count} blocks in memory, not {said}"
+                ));
+            }
+            if let Some(frame) = self.frames(number).find(|&frame| !holds(number, frame)) {
+                return Err(format!(
+                    "frame {frame} is listed for file {number}, of which it holds no block"
                 ));
             }
         }
@@ -343,7 +385,11 @@ impl OpenFiles {
     pub(super) fn bytes(&self) -> usize {
         // Each has the lock of its syncs in a block of its own, of four words.
         let files = self.files.capacity() * (size_of::<OpenFile>() + size_of::<usize>() * 4);
-        files + self.ids.bytes() + hashed_bytes(&self.numbers) + hashed_bytes(&self.former)
+        files
+            + self.links.bytes()
+            + self.ids.bytes()
+            + hashed_bytes(&self.numbers)
+            + hashed_bytes(&self.former)
     }
 }
 

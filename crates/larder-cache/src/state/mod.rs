@@ -113,7 +113,7 @@ impl State {
             unsynced: Unsynced::new(frames),
             unused: FrameSet::new(frames)?,
             moving: FrameSet::new(frames)?,
-            files: OpenFiles::new()?,
+            files: OpenFiles::new(frames)?,
             read_errors: 0,
             write_errors: 0,
             recorder: None,
@@ -250,10 +250,10 @@ impl State {
         if read_ahead {
             self.unused.put(frame);
         }
-        self.files.count(key.file(), |stats| {
-            stats.read_ahead += u64::from(read_ahead);
-            stats.resident += 1;
-        });
+        self.files.comes(key.file(), frame);
+        if read_ahead {
+            self.files.count(key.file(), |stats| stats.read_ahead += 1);
+        }
         self.loading += 1;
         let transfer = self.begin_transfer(table, key, frame);
         self.rule.insert(
@@ -480,8 +480,8 @@ impl State {
         self.files.count(key.file(), |stats| {
             stats.evictions += 1;
             stats.wasted += wasted;
-            stats.resident -= 1;
         });
+        self.files.leaves(key.file(), frame);
         self.release(key.file());
         if let Some(shadow) = shadow {
             self.rule.keep(&mut self.shadows, key, shadow);
@@ -502,22 +502,26 @@ impl State {
         let key = table.frames().key(frame);
         table.dirty_bits().take(frame);
         self.report_removed(key);
-        self.dirty.clean(key);
+        if self.dirty.clean(key) {
+            self.files.count(key.file(), |stats| stats.discarded += 1);
+        }
         self.leaves(key, !invalidated);
         table.remove(frame);
         self.end_epoch(table);
         self.rule.remove(frame);
         self.unused.take(frame);
         self.free.push(table.frames(), frame);
-        self.files.count(key.file(), |stats| stats.resident -= 1);
+        self.files.leaves(key.file(), frame);
         self.release(key.file());
     }
 
     /// Of what was written of a block, and is not synced, nothing is in memory any more. With `ours` the storage has it yet.
     fn leaves(&mut self, key: Key, ours: bool) {
         let known = self.files.of(key).knows_what_left();
-        if let Some((file, after)) = self.unsynced.leaves(key, ours, known) {
+        let mut next = self.unsynced.leaves(key, ours, known);
+        while let Some((file, after)) = next {
             self.files.get_mut(file).left_unsynced(after);
+            next = self.unsynced.makes_more_room();
         }
     }
 }
@@ -641,6 +645,11 @@ impl State {
         self.files.get(number)
     }
 
+    /// The frames that hold blocks of a file, in no order.
+    pub(crate) fn frames_of(&self, number: u32) -> impl Iterator<Item = Frame> {
+        self.files.frames(number)
+    }
+
     /// One more has the file open.
     pub(crate) fn open(&mut self, id: FileId, tenant: TenantId) -> Result<Opening, CacheError> {
         self.files.open(id, tenant)
@@ -663,9 +672,11 @@ impl State {
     }
 
     pub(crate) fn file_stats(&self, number: u32) -> FileStats {
+        let opened = self.files.get(number);
         FileStats {
+            resident: opened.resident(),
             dirty: self.dirty.count(number),
-            ..self.files.get(number).stats
+            ..opened.stats
         }
     }
 
@@ -691,6 +702,7 @@ impl State {
             wasted: total.wasted,
             evictions: total.evictions,
             written: total.written,
+            discarded: total.discarded,
             write_errors: self.write_errors,
             read_errors: self.read_errors,
             resident: self.rule.len(),
@@ -758,6 +770,7 @@ impl State {
                 "{all} frames hold a block and {free} are free, but there are {len}"
             ));
         }
-        self.files.check(|number| resident[number as usize])
+        let holds = |number, frame| frames.key(frame).file() == number;
+        self.files.check(|number| resident[number as usize], holds)
     }
 }

@@ -1,7 +1,8 @@
 //! Blocks that were written, and of which no sync says yet that they are safe.
 //!
 //! Those that are in memory can be written again when a sync fails. Of those that have left, a failing sync takes what was written, so
-//! they are remembered, as many as the cache has frames. If there are more, the file that has most of them keeps only that there are some.
+//! they are remembered, as many as the cache has frames. If there are more, the files that have most of them keep only that there are
+//! some, until an eighth of the room is free.
 
 use std::collections::BTreeMap;
 
@@ -28,6 +29,8 @@ pub(super) struct Unsynced {
     here: BTreeMap<Key, (Frame, u64)>,
     left: BTreeMap<Key, Left>,
     most_left: usize,
+    /// Files whose blocks that left are to be forgotten, one by one.
+    large: Vec<u32>,
 }
 
 /// Bytes of a tree, about: a leaf has room for 11 entries and, with its parent's share, 4 words more. It is half to wholly full,
@@ -43,6 +46,7 @@ impl Unsynced {
             here: BTreeMap::new(),
             left: BTreeMap::new(),
             most_left,
+            large: Vec::new(),
         }
     }
 
@@ -91,21 +95,38 @@ impl Unsynced {
         (self.left.len() > self.most_left).then(|| self.make_room())
     }
 
-    /// Forgets the blocks of the file that has most of them: what is never synced must not keep others from being remembered. Looks
-    /// at all, which leaves room for many.
+    /// Forgets the blocks of the file that has most of them: what is never synced must not keep others from being remembered. An
+    /// eighth of all is to go, since this looks at all: the [next](Self::makes_more_room) files are those with most after it.
     #[cold]
     fn make_room(&mut self) -> (u32, u64) {
-        let (mut most, mut file) = (0, 0);
-        let mut rest = self.left.keys().peekable();
-        while let Some(first) = rest.next() {
-            let mut len = 1;
-            while rest.next_if(|key| key.file() == first.file()).is_some() {
-                len += 1;
-            }
-            if len > most {
-                (most, file) = (len, first.file());
+        let mut files: Vec<(usize, u32)> = Vec::new();
+        for key in self.left.keys() {
+            match files.last_mut() {
+                Some((len, file)) if *file == key.file() => *len += 1,
+                _ => files.push((1, key.file())),
             }
         }
+        files.sort_unstable();
+        let mut room = 0;
+        let go = files.into_iter().rev().take_while(|&(len, _)| {
+            let goes = room == 0 || room < self.most_left / 8;
+            room += len;
+            goes
+        });
+        let mut go = go.map(|(_, file)| file);
+        let first = go.next().unwrap_or(0);
+        self.large = go.collect();
+        self.forget(first)
+    }
+
+    /// Another file that must remember from now on that there are some, after [`leaves`](Self::leaves) said one.
+    pub(super) fn makes_more_room(&mut self) -> Option<(u32, u64)> {
+        let file = self.large.pop()?;
+        Some(self.forget(file))
+    }
+
+    /// Forgets the blocks of a file that have left. Returns the file, and the latest number of syncs after which one was written.
+    fn forget(&mut self, file: u32) -> (u32, u64) {
         let all = self.left.extract_if(Key::all_of(file), |_, _| true);
         let latest = all.map(|(_, left)| left.after).max();
         (file, latest.unwrap_or(0))
@@ -187,5 +208,40 @@ impl Unsynced {
     /// A block of the file was written, and left.
     pub(super) fn has_left(&self, file: u32) -> bool {
         self.left.range(Key::all_of(file)).next().is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Blocks of so many files were written and left; how many there are of each that must remember it.
+    fn told(files: &[u64]) -> Vec<(u32, usize)> {
+        let mut unsynced = Unsynced::new(64);
+        let mut told = Vec::new();
+        let all = (0..).zip(files);
+        for key in all.flat_map(|(file, &len)| (0..len).map(move |at| Key::new(file, at))) {
+            unsynced.written(key, 0, 7);
+            let before = |unsynced: &Unsynced| unsynced.left.len();
+            let mut next = unsynced.leaves(key, true, true);
+            while let Some((file, after)) = next {
+                assert_eq!(after, 7);
+                assert!(!unsynced.has_left(file));
+                told.push((file, before(&unsynced)));
+                next = unsynced.makes_more_room();
+            }
+            assert!(unsynced.left.len() <= 64);
+        }
+        told
+    }
+
+    #[test]
+    fn room_is_made_for_many_and_the_files_with_most_pay_for_it() {
+        assert_eq!(told(&[1; 64]), []);
+        let small = told(&[1; 65]);
+        assert_eq!(small.len(), 8, "an eighth of the room");
+        assert_eq!(told(&[1, 60, 1, 1, 2]), [(1, 5)], "one is enough");
+        assert_eq!(told(&[30, 7, 3, 25]), [(0, 35)]);
+        assert_eq!(told(&[5, 7, 6, 5, 7, 6, 5, 7, 6, 5, 6]), [(7, 58), (4, 51)]);
     }
 }

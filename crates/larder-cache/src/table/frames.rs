@@ -1,6 +1,6 @@
 //! The frames: for each one 16 bytes that say which block it holds, which threads have it, and where its page is. The
 //! cache's `unsafe` code is here, since the page of a frame belongs to the holder of the frame's latch; but for one
-//! look of the table, and io_uring.
+//! look of the table, the pin of a handle, and io_uring.
 
 use core::ops::{Deref, DerefMut};
 use core::ptr::NonNull;

@@ -17,7 +17,7 @@ pub(crate) use epoch::Epoch;
 pub use frames::{BlockMut, BlockRef};
 pub(crate) use frames::{Claimed, Frames, Missed};
 pub(crate) use latch::{MOST_READERS, TooMany};
-pub(crate) use pins::{Pin, Row};
+pub(crate) use pins::{Pin, PinAt};
 
 use super::error::CacheError;
 use super::key::Key;

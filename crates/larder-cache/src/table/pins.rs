@@ -12,6 +12,7 @@
 //!   before in the pins. If the epoch of the mark is open, the thread passes the barrier between the two. If it has
 //!   ended, its [end](Pins::close) has passed it.
 
+use std::ptr::NonNull;
 use std::sync::{OnceLock, PoisonError};
 
 use larder_base::bitmap::Bitmap;
@@ -64,6 +65,31 @@ impl Pin {
     }
 }
 
+/// Which pin a handle uses: an address, so that the handle may own the cache whose pin it is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PinAt(NonNull<Pin>);
+
+// SAFETY: it only names a pin, which threads share.
+unsafe impl Send for PinAt {}
+// SAFETY: as above.
+unsafe impl Sync for PinAt {}
+
+impl PinAt {
+    /// # Safety
+    /// The [`Pins`] that it is one of are there for `'c`, and where they were.
+    #[inline(always)]
+    pub(crate) unsafe fn get<'c>(self) -> &'c Pin {
+        // SAFETY: the caller says so; a chunk of pins stays as long as the rest.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl From<&Pin> for PinAt {
+    fn from(pin: &Pin) -> Self {
+        Self(NonNull::from(pin))
+    }
+}
+
 /// A handle's pins.
 #[derive(Debug)]
 #[repr(align(64))]
@@ -112,7 +138,7 @@ pub(crate) struct Pins {
     end: AtomicUsize,
     /// The epoch with whose mark blocks can be pinned, or could until a moment ago.
     open: AtomicU32,
-    /// Never free.
+    /// Never free: the pin of a handle that has none.
     none: Pin,
     usable: bool,
 }
@@ -132,11 +158,6 @@ impl Pins {
 
     pub(crate) fn is_usable(&self) -> bool {
         self.usable
-    }
-
-    /// The pin of a handle that has none.
-    pub(crate) fn none(&self) -> &Pin {
-        &self.none
     }
 
     /// A row for a new handle, and its number; none if there is no memory for one. Some of its pins may be taken: by guards that are
@@ -174,6 +195,12 @@ impl Pins {
         (first..all).for_each(|number| rows.free.set(number, true));
         rows.made = all;
         Some(first)
+    }
+
+    /// The next pin for the handle that has this row, or one that is never free.
+    pub(crate) fn next(&self, row: Option<u32>) -> PinAt {
+        let row = row.and_then(|number| self.at(number as usize));
+        row.and_then(Row::free).unwrap_or(&self.none).into()
     }
 
     fn at(&self, number: usize) -> Option<&Row> {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use larder_cache::{BlockCache, FileId, Files, ReadPart, Storage, WritePart};
+use larder_cache::{BlockCache, FileId, Files, Part, Storage};
 
 /// Bytes of a file that ends within a block.
 const LEN: usize = 150 * 4096 + 777;
@@ -91,10 +91,10 @@ fn a_batch_is_what_its_parts_are() {
     let [one, two, three, four] = &mut pages;
     // two that follow each other, one that does not, one of a file that is not there, and one at the end
     let mut parts = [
-        ReadPart::new(FileId(1), 5000, one),
-        ReadPart::new(FileId(1), 5100, two),
-        ReadPart::new(FileId(2), 5200, three),
-        ReadPart::new(FileId(1), LEN as u64 - 10, four),
+        Part::<&mut [u8]>::new(FileId(1), 5000, one),
+        Part::<&mut [u8]>::new(FileId(1), 5100, two),
+        Part::<&mut [u8]>::new(FileId(2), 5200, three),
+        Part::<&mut [u8]>::new(FileId(1), LEN as u64 - 10, four),
     ];
     files.read_many(&mut parts);
     let done = parts.map(|part| part.done.map(|done| done.unwrap()));
@@ -103,10 +103,10 @@ fn a_batch_is_what_its_parts_are() {
         assert!(page.iter().zip(start..).all(|(&seen, at)| seen == byte(at)));
     }
     let mut parts = [
-        WritePart::new(FileId(1), 7, b"one"),
-        WritePart::new(FileId(1), 10, b"two"),
-        WritePart::new(FileId(2), 13, b"none"),
-        WritePart::new(FileId(1), 8000, b"three"),
+        Part::<&[u8]>::new(FileId(1), 7, b"one"),
+        Part::<&[u8]>::new(FileId(1), 10, b"two"),
+        Part::<&[u8]>::new(FileId(2), 13, b"none"),
+        Part::<&[u8]>::new(FileId(1), 8000, b"three"),
     ];
     files.write_many(&mut parts);
     let done = parts.map(|part| part.done.map(|done| done.unwrap()));

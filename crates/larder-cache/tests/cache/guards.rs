@@ -88,6 +88,43 @@ fn a_held_block_is_not_invalidated() {
 }
 
 #[test]
+fn a_file_is_discarded_as_its_blocks_are_let_go_and_nothing_of_it_is_written() {
+    let storage = Faulty::default();
+    let cache = cache(&storage, 32);
+    let [file, other] = [FILE, FileId(2)].map(|id| cache.file(id).unwrap());
+    let mut handle = cache.handle();
+    for index in 0..4 {
+        handle.overwrite(&file, index).unwrap().fill(9);
+        handle.overwrite(&other, index).unwrap().fill(8);
+    }
+    let (read, written) = (
+        handle.read(&file, 1).unwrap(),
+        handle.write(&file, 2).unwrap(),
+    );
+    std::thread::scope(|threads| {
+        let discards = threads.spawn(|| file.discard());
+        // Block 0 goes, and the thread waits for block 1, then for block 2.
+        while file.stats().resident != 3 {
+            std::thread::yield_now();
+        }
+        drop(read);
+        while file.stats().resident != 2 {
+            std::thread::yield_now();
+        }
+        assert!(!discards.is_finished());
+        drop(written);
+        discards.join().unwrap();
+    });
+    let stats = file.stats();
+    assert_eq!((stats.resident, stats.dirty, stats.discarded), (0, 0, 4));
+    assert_eq!(handle.read(&file, 3).unwrap()[0], 0);
+    file.sync().unwrap();
+    other.sync().unwrap();
+    assert_eq!((cache.stats().written, cache.stats().discarded), (4, 4));
+    assert_eq!(cache.check(), Ok(()));
+}
+
+#[test]
 fn a_refusal_for_one_held_block_forgets_none() {
     let storage = Faulty::default();
     let cache = cache(&storage, 8);

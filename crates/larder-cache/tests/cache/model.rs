@@ -29,6 +29,7 @@ enum Step {
     WriteBack,
     Invalidate(usize),
     Truncate(At),
+    Discard(usize),
     Resize(usize),
     Trim(usize),
     FailWrites(bool),
@@ -46,6 +47,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (0_usize..2).prop_map(Step::Invalidate),
         1 => block.prop_map(Step::Truncate),
         1 => (0_usize..2).prop_map(|file| Step::Truncate((file, 0))),
+        1 => (0_usize..2).prop_map(Step::Discard),
         1 => (1_usize..24).prop_map(Step::Resize),
         1 => (0_usize..8).prop_map(Step::Trim),
         1 => any::<bool>().prop_map(Step::FailWrites),
@@ -171,6 +173,11 @@ proptest! {
                 Step::Truncate(at) => {
                     files[at.0].truncate(at.1 * size()).unwrap();
                     model.truncated(at);
+                }
+                Step::Discard(file) => {
+                    files[file].discard();
+                    model.truncated((file, 0));
+                    prop_assert_eq!(files[file].stats().resident, 0);
                 }
                 Step::Resize(frames) => {
                     let _ = cache.set_bytes(frames * page);

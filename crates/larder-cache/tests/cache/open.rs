@@ -38,6 +38,20 @@ fn a_file_is_forgotten_when_it_has_no_opener_and_no_block_in_memory() {
 }
 
 #[test]
+fn a_handle_keeps_the_cache_and_the_end_of_the_last_owner_writes_what_is_dirty() {
+    let storage = Faulty::default();
+    let cache = cache(&storage, 4);
+    let file = cache.file(FileId(1)).unwrap();
+    let mut handle = cache.handle();
+    drop(cache);
+    handle.overwrite(&file, 0).unwrap().fill(7);
+    drop(file);
+    assert_eq!(storage.calls().len(), 0);
+    drop(handle);
+    assert_eq!(storage.stored(FileId(1), 0, 1), [7]);
+}
+
+#[test]
 fn a_file_whose_blocks_may_be_lost_is_not_forgotten() {
     let storage = Faulty::default();
     let cache = cache(&storage, 2);
@@ -56,7 +70,7 @@ fn a_file_whose_blocks_may_be_lost_is_not_forgotten() {
     drop(file);
     let file = cache.file(FileId(1)).unwrap();
     assert!(matches!(file.sync(), Err(CacheError::Lost { .. })));
-    file.truncate(0).unwrap();
+    file.discard();
     drop(file);
     assert_eq!(cache.stats().files, 1);
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use larder_cache::{BlockCache, FileId, Files, ReadPart, Storage, Uring, WritePart};
+use larder_cache::{BlockCache, FileId, Files, Part, Storage, Uring};
 
 const FILE: FileId = FileId(1);
 /// Bytes of a file that ends within a block.
@@ -50,10 +50,10 @@ impl Storage for Watched {
     fn sync(&self, file: FileId) -> io::Result<()> {
         self.0.sync(file)
     }
-    fn read_many(&self, parts: &mut [ReadPart<'_>]) {
+    fn read_many(&self, parts: &mut [Part<&mut [u8]>]) {
         self.0.read_many(parts);
     }
-    fn write_many(&self, parts: &mut [WritePart<'_>]) {
+    fn write_many(&self, parts: &mut [Part<&[u8]>]) {
         self.0.write_many(parts);
     }
 }
@@ -126,9 +126,9 @@ fn what_a_ring_cannot_do_is_left_to_be_tried() {
     let mut pages = [[0; 10], [0; 10], [9; 10]];
     let [one, two, three] = &mut pages;
     let mut parts = [
-        ReadPart::new(FILE, 5000, one),
-        ReadPart::new(FileId(2), 0, two),
-        ReadPart::new(FILE, LEN as u64 - 4, three),
+        Part::<&mut [u8]>::new(FILE, 5000, one),
+        Part::<&mut [u8]>::new(FileId(2), 0, two),
+        Part::<&mut [u8]>::new(FILE, LEN as u64 - 4, three),
     ];
     ring.read_many(&mut parts);
     let done = parts.map(|part| part.done.map(|done| done.unwrap()));
@@ -142,8 +142,8 @@ fn what_a_ring_cannot_do_is_left_to_be_tried() {
     assert_eq!(pages[2][4..], [9; 6]);
     // opened for reading only: the ordinary way says why
     let mut parts = [
-        WritePart::new(FILE, 0, b"no"),
-        WritePart::new(FILE, 2, b"no"),
+        Part::<&[u8]>::new(FILE, 0, b"no"),
+        Part::<&[u8]>::new(FILE, 2, b"no"),
     ];
     ring.write_many(&mut parts);
     assert!(parts.iter().all(|part| part.done.is_none()));
@@ -163,10 +163,10 @@ fn threads_have_a_ring_each() {
                 for round in 0..20 {
                     let mut pages = vec![[0; 100]; 150];
                     let places = (0..150).map(|at| (at * 5003 + thread * 7 + round) as u64);
-                    let mut parts: Vec<ReadPart<'_>> = pages
+                    let mut parts: Vec<Part<&mut [u8]>> = pages
                         .iter_mut()
                         .zip(places.clone())
-                        .map(|(page, at)| ReadPart::new(FILE, at, page))
+                        .map(|(page, at)| Part::new(FILE, at, &mut page[..]))
                         .collect();
                     ring.read_many(&mut parts);
                     assert!(parts.iter().all(|part| matches!(part.done, Some(Ok(100)))));

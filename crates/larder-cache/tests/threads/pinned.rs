@@ -18,7 +18,7 @@ fn cache(blocks: usize) -> (BlockCache, CachedFile) {
 /// More uses than it takes until blocks are pinned.
 const LONG: u64 = 5000;
 
-fn warm(handle: &mut CacheHandle<'_>, file: &CachedFile, blocks: u64) {
+fn warm(handle: &mut CacheHandle, file: &CachedFile, blocks: u64) {
     for at in 0..LONG {
         handle.read(file, at % blocks).unwrap();
     }

@@ -9,6 +9,8 @@ use super::super::bits::Bits;
 pub(super) struct Ghosts {
     /// By number: it is not remembered.
     gone: Bits,
+    /// [`bits`](Self::bits), which each look at a shadow asks for.
+    bits: u32,
     /// Numbers after this one, up to `latest`, may be remembered.
     horizon: u32,
     latest: u32,
@@ -19,8 +21,10 @@ pub(super) struct Ghosts {
 impl Ghosts {
     /// Room for `most` ghosts: twice as many numbers, at most 2^31.
     pub(super) fn new(most: usize) -> Result<Self, PolicyError> {
+        let gone = Bits::new((most.max(32) * 2).min(1 << 31), true)?;
         Ok(Self {
-            gone: Bits::new((most.max(32) * 2).min(1 << 31), true)?,
+            bits: (gone.len().ilog2() + 1).min(32),
+            gone,
             horizon: 0,
             latest: 0,
             live: 0,
@@ -87,7 +91,7 @@ impl Ghosts {
     /// So many low bits of a number say which it is, from when its block left until as many others left after it was forgotten as
     /// there are numbers here.
     pub(super) fn bits(&self) -> u32 {
-        (self.gone.len().ilog2() + 1).min(32)
+        self.bits
     }
 
     /// Forgets the oldest until there are as few as there may be, and until the next number is free.

@@ -266,7 +266,7 @@ impl Policy for Cacheus {
         let (uses, _) = self.frequency.key(frame);
         self.used(frame, uses.saturating_add(1));
         if self.lists.list_of(frame) == STACK {
-            self.lists.renew(frame);
+            self.lists.renew(frame, STACK);
             return;
         }
         if bits & DEMOTED != 0 {

@@ -96,7 +96,7 @@ impl Linux2416 {
                 FrameState::Dirty => frames.write_back(page),
                 FrameState::Pinned => {}
             }
-            self.lists.renew(page);
+            self.lists.renew(page, INACTIVE);
         }
         None
     }

@@ -2,9 +2,9 @@
 //!
 //! | rule | kernel | a new block | promoted |
 //! |---|---|---|---|
-//! | [`Linux247`] | 2.4.7 | active, age 2 | never: ages rise and fall |
-//! | [`Linux247UseOnce`] | 2.4.7 and D. Phillips' patch | inactive, age 0 | at the tail, if touched since its first use |
-//! | [`Linux248`] | 2.4.8 and 2.4.9 | inactive, age 0 | at the second use |
+//! | [`Linux247::new`] | 2.4.7 | active, age 2 | never: ages rise and fall |
+//! | [`Linux247::use_once`] | 2.4.7 and D. Phillips' patch | inactive, age 0 | at the tail, if touched since its first use |
+//! | [`Linux247::merged`] | 2.4.8 and 2.4.9 | inactive, age 0 | at the second use |
 //! | [`Linux2416`] | 2.4.10 to 2.4.16 | inactive | at the second use |
 //! | [`TwoList`] | 6.x, two lists and shadows | inactive, or active if it was evicted a short while ago | at the second use |
 //! | [`Mglru`] | 6.14 to 6.18, generations | oldest generation | at the exit, if its tier refaults more than others |
@@ -32,20 +32,15 @@ mod age;
 mod laundry;
 mod linux_2_4_16;
 mod linux_2_4_7;
-mod linux_2_4_7_use_once;
-mod linux_2_4_8;
 mod mglru;
 mod page_lists;
 mod targets;
 mod two_list;
-mod vm_2_4_7;
 
 #[cfg(test)]
 mod tests;
 
 pub use linux_2_4_7::Linux247;
-pub use linux_2_4_7_use_once::Linux247UseOnce;
-pub use linux_2_4_8::Linux248;
 pub use linux_2_4_16::Linux2416;
 pub use mglru::Mglru;
 pub use two_list::TwoList;

@@ -20,7 +20,7 @@ const REFERENCED: u8 = 1;
 
 /// The three lists of 2.4.0 to 2.4.9. 10 bytes a frame. A list's head is its newest end.
 #[derive(Debug)]
-pub struct PageLists {
+pub(super) struct PageLists {
     /// With the Referenced bit.
     lists: Lists<3>,
     age: Vec<u8>,

@@ -1,7 +1,7 @@
 //! Counts of a replay against what is known of them.
 
 use super::*;
-use crate::{Fifo, Lru};
+use crate::Lru;
 
 #[test]
 fn blocks_far_apart_and_room_made_before_count_alike() {
@@ -38,8 +38,8 @@ fn runs_and_single_accesses_count_alike() {
 
 #[test]
 fn what_is_read_ahead_is_wasted_until_it_is_used() {
-    let mut cache = Replay::new(Fifo::new(2).unwrap()).unwrap();
-    let ahead = |cache: &mut Replay<Fifo>, block| {
+    let mut cache = Replay::new(Lru::fifo(2).unwrap()).unwrap();
+    let ahead = |cache: &mut Replay<Lru<false>>, block| {
         cache.read_ahead(block, Block(u64::from(block)), 0);
     };
     (0..2).for_each(|block| ahead(&mut cache, block));
@@ -93,7 +93,7 @@ fn a_rule_sees_the_identity_and_the_ticks() {
 
 #[test]
 fn a_table_that_no_memory_holds_is_refused() {
-    let rule = Fifo::new(1).unwrap();
+    let rule = Lru::fifo(1).unwrap();
     assert!(matches!(
         Replay::with(rule, usize::MAX / 8),
         Err(PolicyError::Memory { .. })

@@ -77,7 +77,7 @@ impl SharedBlocks for Larder {
 
 /// A handle and the file.
 pub struct OurReader<'s> {
-    handle: CacheHandle<'s>,
+    handle: CacheHandle,
     file: &'s CachedFile,
 }
 

@@ -2,7 +2,7 @@
 
 use super::super::super::{Policy, Reason};
 use super::super::page_lists::{On, PageLists};
-use super::super::{Linux247, Linux247UseOnce, Linux248, Linux2416};
+use super::super::{Linux247, Linux2416};
 use super::owner::Owner;
 
 fn list(pages: &PageLists, on: On) -> Vec<u32> {
@@ -80,7 +80,7 @@ fn vanilla_an_inactive_page_that_is_used_is_rescued_with_referenced_left_set() {
 
 #[test]
 fn use_once_a_page_starts_inactive_and_its_first_use_makes_it_two() {
-    let mut owner = Owner::new(Linux247UseOnce::new, 100);
+    let mut owner = Owner::new(Linux247::use_once, 100);
     owner.bring(0, Reason::Readahead);
     assert_eq!(page(&owner.rule.pages, 0), (On::Dirty, 0, false));
     owner.touch(0); // the first use of a page read ahead
@@ -95,7 +95,7 @@ fn use_once_a_page_starts_inactive_and_its_first_use_makes_it_two() {
 
 #[test]
 fn use_once_a_page_read_twice_is_rescued_at_the_tail_not_before() {
-    let mut owner = Owner::new(Linux247UseOnce::new, 1000);
+    let mut owner = Owner::new(Linux247::use_once, 1000);
     owner.read(0..1000);
     owner.touch(0);
     owner.touch(2);
@@ -112,7 +112,7 @@ fn use_once_a_page_read_twice_is_rescued_at_the_tail_not_before() {
 
 #[test]
 fn use_once_a_page_whose_age_sank_to_zero_looks_new_at_its_next_use() {
-    let mut owner = Owner::new(Linux247UseOnce::new, 4);
+    let mut owner = Owner::new(Linux247::use_once, 4);
     owner.read(0..4);
     (0..4).for_each(|block| owner.touch(block));
     assert_eq!(owner.evict(1), [0]); // all are rescued, age to 0, and the first of them goes
@@ -124,7 +124,7 @@ fn use_once_a_page_whose_age_sank_to_zero_looks_new_at_its_next_use() {
 
 #[test]
 fn the_second_touch_promotes_at_once_in_2_4_8_and_stays_referenced() {
-    let mut owner = Owner::new(Linux248::new, 4);
+    let mut owner = Owner::new(Linux247::merged, 4);
     owner.read(0..4);
     assert_eq!(page(&owner.rule.pages, 0), (On::Dirty, 2, false));
     owner.touch(0);
@@ -140,7 +140,7 @@ fn the_second_touch_promotes_at_once_in_2_4_8_and_stays_referenced() {
 
 #[test]
 fn dirty_pages_go_to_the_head_then_are_written_and_leave_clean_ones_first() {
-    let mut owner = Owner::new(Linux247UseOnce::new, 4);
+    let mut owner = Owner::new(Linux247::use_once, 4);
     owner.read(0..4);
     owner.state.dirty.extend([0, 1]);
     assert_eq!(owner.evict(1), [2]);
@@ -153,7 +153,7 @@ fn dirty_pages_go_to_the_head_then_are_written_and_leave_clean_ones_first() {
 
 #[test]
 fn a_page_in_use_goes_to_the_active_list_and_none_leaves_while_all_are() {
-    let mut owner = Owner::new(Linux247UseOnce::new, 4);
+    let mut owner = Owner::new(Linux247::use_once, 4);
     owner.read(0..4);
     owner.state.pinned.extend(0..4);
     assert_eq!(owner.evict(2), []);
@@ -197,7 +197,7 @@ fn a_second_of_2_4_7_launders_decays_and_ages() {
 
 #[test]
 fn readahead_that_is_never_used_leaves_before_what_is_used() {
-    let mut owner = Owner::new(Linux247UseOnce::new, 6);
+    let mut owner = Owner::new(Linux247::use_once, 6);
     for block in 0..6 {
         owner.bring(
             block,

@@ -2,7 +2,7 @@
 //! A vector's first element is the list's head; reclaim works at its end.
 
 use super::super::super::{Arrival, Frame, FrameState, Frames, Reason};
-use super::super::{Linux247, Linux247UseOnce, Linux248};
+use super::super::Linux247;
 use super::random::{Model, agree};
 
 #[derive(Clone, Copy, PartialEq)]
@@ -349,12 +349,14 @@ fn vanilla_agrees_with_a_plain_restatement() {
 
 #[test]
 fn use_once_agrees_with_a_plain_restatement() {
-    agree(Linux247UseOnce::new, |frames| {
+    agree(Linux247::use_once, |frames| {
         Plain::new(Kernel::Patched, frames)
     });
 }
 
 #[test]
 fn linux_2_4_8_agrees_with_a_plain_restatement() {
-    agree(Linux248::new, |frames| Plain::new(Kernel::Merged, frames));
+    agree(Linux247::merged, |frames| {
+        Plain::new(Kernel::Merged, frames)
+    });
 }
