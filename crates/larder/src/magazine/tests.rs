@@ -270,7 +270,7 @@ fn stray_rounds_share_a_magazine() {
 fn no_token_has_two_owners() {
     // An interpreter gets what it can do within minutes.
     const THREADS: usize = if cfg!(miri) { 3 } else { 6 };
-    const TOKENS: usize = if cfg!(miri) { 60 } else { 800 };
+    const TOKENS: usize = if cfg!(miri) { 260 } else { 800 };
     let turns = if cfg!(miri) {
         40
     } else if cfg!(debug_assertions) {
