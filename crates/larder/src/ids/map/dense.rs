@@ -79,7 +79,7 @@ impl Near for Dense {
         Ok(was)
     }
 
-    #[inline]
+    #[inline(always)]
     fn give(&mut self, at: u64) -> bool {
         let (w, bit) = split(at);
         let Some(word) = self.words.get_mut(w) else {
@@ -93,15 +93,12 @@ impl Near for Dense {
             cold_path();
             return false;
         }
+        self.taken -= 1;
         // Whether the word was empty cannot be predicted when nearly all are taken; to say again that it is not costs
         // less than to guess wrong.
-        if self.taken > self.words_vary {
-            self.filled_maybe(w);
-        } else if old == 0 {
-            cold_path();
+        if self.taken >= self.words_vary || old == 0 {
             self.filled(w);
         }
-        self.taken -= 1;
         true
     }
 
@@ -121,8 +118,11 @@ impl Near for Dense {
         if ahead != 0 {
             return Some(join(w, ahead));
         }
-        match self.next_word(w) {
-            Some(w) => Some(join(w, self.words[w])),
+        match self.next_summary(w) {
+            Some((s, found)) => {
+                let w = join(s, found) as usize;
+                Some(join(w, self.words[w]))
+            }
             None => {
                 let beyond = self.words.len() as u64 * 64;
                 (beyond <= self.last).then_some(beyond)
@@ -152,8 +152,8 @@ impl Dense {
         self.taken = self.taken.wrapping_sub(1);
     }
 
-    /// Removes the free offsets at or above `from` of the first word that has any: its first offset, and which. They are
-    /// counted when they are handed out.
+    /// Removes the free offsets at or above `from` of the first word that has any: its index, and which. They are counted
+    /// when they are handed out.
     #[inline]
     pub(crate) fn grab(&mut self, from: u64) -> Result<Option<(u64, u64)>, IdError> {
         let (w, bit) = split(from);
@@ -162,38 +162,40 @@ impl Dense {
         };
         let mask = word & bit.wrapping_neg();
         if mask == 0 {
-            return self.grab_after(from);
+            return self.grab_after(w as u64);
         }
         self.remove(w, mask);
-        Ok(Some((w as u64 * 64, mask)))
+        Ok(Some((w as u64, mask)))
     }
 
-    /// As [`grab`](Dense::grab) of the first word beyond that of `at`.
-    pub(crate) fn grab_after(&mut self, at: u64) -> Result<Option<(u64, u64)>, IdError> {
-        match self.grab_after_quickly(at) {
-            None => self.grab_beyond((self.words.len() as u64 * 64).max((at | 63) + 1)),
+    /// As [`grab`](Dense::grab) of the first word beyond that of index `w`.
+    pub(crate) fn grab_after(&mut self, w: u64) -> Result<Option<(u64, u64)>, IdError> {
+        match self.grab_after_quickly(w) {
+            None => self.grab_beyond((self.words.len() as u64).max(w + 1) * 64),
             found => Ok(found),
         }
     }
 
     /// The same of the words that are there. The summary is asked first: whether the very next word is empty cannot be
     /// predicted.
-    #[inline]
-    pub(crate) fn grab_after_quickly(&mut self, at: u64) -> Option<(u64, u64)> {
-        let after = split(at).0;
+    #[inline(always)]
+    pub(crate) fn grab_after_quickly(&mut self, w: u64) -> Option<(u64, u64)> {
         let varies = self.taken > self.summaries_vary;
-        let w = if varies {
-            self.next_word_maybe(after)?
+        let (s, found) = if varies {
+            self.next_summary_maybe(w as usize)?
         } else {
-            self.next_word(after)?
+            self.next_summary(w as usize)?
         };
-        let mask = core::mem::take(self.words.get_mut(w)?);
-        if varies {
-            self.emptied_maybe(w);
-        } else {
-            self.emptied(w);
+        let w = join(s, found);
+        let mask = core::mem::take(self.words.get_mut(w as usize)?);
+        if let (Some(some), Some(more)) = (self.some.get_mut(s), self.more.get_mut(s / 64)) {
+            *some ^= found & found.wrapping_neg();
+            // Whether the word of the summary becomes empty, too, cannot be predicted then.
+            if varies || *some == 0 {
+                *more &= !(u64::from(*some == 0) << (s % 64));
+            }
         }
-        Some((w as u64 * 64, mask))
+        Some((w, mask))
     }
 
     /// Out of the words that are not there yet.
@@ -206,11 +208,11 @@ impl Dense {
         self.grab(from)
     }
 
-    /// Puts the offsets of `mask`, which were grabbed and not handed out, back to the word at `base`.
+    /// Puts the offsets of `mask`, which were grabbed and not handed out, back to the word at index `w`.
     #[inline]
-    pub(crate) fn put(&mut self, base: u64, mask: u64) {
+    pub(crate) fn put(&mut self, w: u64, mask: u64) {
         if mask != 0 {
-            self.insert(split(base).0, mask);
+            self.insert(w as usize, mask);
         }
     }
 
@@ -236,41 +238,38 @@ impl Dense {
         from.checked_add(left).filter(|&at| at <= self.last)
     }
 
-    /// The first word beyond `w` that is not empty. At most three levels.
+    /// The first word beyond `w` that is not empty: its summary's index, and the bits of the summary from there on. At most
+    /// three levels.
     #[inline]
-    fn next_word(&self, w: usize) -> Option<usize> {
-        // `2 << 63` is 0: of a word's last bit nothing lies beyond.
-        let beyond = |at: usize| (2u64 << (at % 64)).wrapping_neg();
+    fn next_summary(&self, w: usize) -> Option<(usize, u64)> {
         let s = w / 64;
         let found = self.some.get(s)? & beyond(w);
         if found != 0 {
-            return Some(join(s, found) as usize);
+            return Some((s, found));
         }
         let mut m = s / 64;
-        let mut found = self.more.get(m)? & beyond(s);
-        while found == 0 {
+        let mut upper = self.more.get(m)? & beyond(s);
+        while upper == 0 {
             m += 1;
-            found = *self.more.get(m)?;
+            upper = *self.more.get(m)?;
         }
-        let s = join(m, found) as usize;
-        Some(join(s, *self.some.get(s)?) as usize)
+        let s = join(m, upper) as usize;
+        Some((s, *self.some.get(s)?))
     }
 
-    /// As [`next_word`](Dense::next_word), and does not branch on whether it is under the same word of the summary, which
-    /// cannot be predicted near full.
+    /// As [`next_summary`](Dense::next_summary), and does not branch on whether it is under the same word of the summary,
+    /// which cannot be predicted near full.
     #[inline]
-    fn next_word_maybe(&self, w: usize) -> Option<usize> {
-        let beyond = |at: usize| (2u64 << (at % 64)).wrapping_neg();
+    fn next_summary_maybe(&self, w: usize) -> Option<(usize, u64)> {
         let s = w / 64;
         let near = self.some.get(s)? & beyond(w);
         let upper = self.more.get(s / 64)? & beyond(s);
         if upper == 0 {
-            return self.next_word(w);
+            return self.next_summary(w);
         }
         let far = join(s / 64, upper) as usize;
         let found = select_unpredictable(near != 0, near, *self.some.get(far)?);
-        let s = select_unpredictable(near != 0, s, far);
-        Some(join(s, found) as usize)
+        Some((select_unpredictable(near != 0, s, far), found))
     }
 
     /// Removes the offsets of `mask`, all of which are free.
@@ -278,27 +277,12 @@ impl Dense {
     fn remove(&mut self, w: usize, mask: u64) {
         self.words[w] &= !mask;
         if self.words[w] == 0 {
-            self.emptied(w);
-        }
-    }
-
-    #[inline]
-    fn emptied(&mut self, w: usize) {
-        let (s, bit) = split(w as u64);
-        self.some[s] &= !bit;
-        if self.some[s] == 0 {
-            let (m, bit) = split(s as u64);
-            self.more[m] &= !bit;
-        }
-    }
-
-    /// The same without a branch.
-    #[inline]
-    fn emptied_maybe(&mut self, w: usize) {
-        let (s, bit) = split(w as u64);
-        if let (Some(some), Some(more)) = (self.some.get_mut(s), self.more.get_mut(s / 64)) {
-            *some &= !bit;
-            *more &= !(u64::from(*some == 0) << (s % 64));
+            let (s, bit) = split(w as u64);
+            self.some[s] &= !bit;
+            if self.some[s] == 0 {
+                let (m, bit) = split(s as u64);
+                self.more[m] &= !bit;
+            }
         }
     }
 
@@ -308,20 +292,9 @@ impl Dense {
         self.filled(w);
     }
 
+    /// Notes that a word is not empty, without a branch.
     #[inline]
     fn filled(&mut self, w: usize) {
-        let (s, bit) = split(w as u64);
-        let old = self.some[s];
-        self.some[s] = old | bit;
-        if old == 0 {
-            let (m, bit) = split(s as u64);
-            self.more[m] |= bit;
-        }
-    }
-
-    /// The same without a branch.
-    #[inline]
-    fn filled_maybe(&mut self, w: usize) {
         let (s, bit) = split(w as u64);
         let (m, upper) = split(s as u64);
         if let (Some(some), Some(more)) = (self.some.get_mut(s), self.more.get_mut(m)) {
@@ -353,6 +326,12 @@ impl Dense {
         (old..len).for_each(|w| self.filled(w));
         Ok(())
     }
+}
+
+/// The bits beyond that of `at` in its word. `2 << 63` is 0: of a word's last bit nothing lies beyond.
+#[inline]
+fn beyond(at: usize) -> u64 {
+    (2u64 << (at % 64)).wrapping_neg()
 }
 
 /// Makes room for words up to index `w` of a range that ends with `last`; says how many there are to be.
@@ -407,7 +386,7 @@ mod tests {
         assert_eq!(map.next_free(0), None);
         assert!(map.give(4_000_000));
         assert_eq!(map.next_free(0), Some(4_000_000));
-        assert_eq!(map.grab(5), Ok(Some((4_000_000, 1))));
+        assert_eq!(map.grab(5), Ok(Some((4_000_000 / 64, 1))));
     }
 
     #[test]
@@ -415,8 +394,8 @@ mod tests {
         for len in [1, 63, 64, 65, 4095, 4096, 4097, 262_143, 262_144, 262_145] {
             let mut map = Dense::new(len - 1);
             let mut taken = 0;
-            while let Some((base, mask)) = map.grab(0).unwrap() {
-                assert_eq!(base, taken);
+            while let Some((w, mask)) = map.grab(0).unwrap() {
+                assert_eq!(w * 64, taken);
                 taken += u64::from(mask.count_ones());
                 (0..mask.count_ones()).for_each(|_| map.count_taken());
             }

@@ -95,6 +95,7 @@ impl<N: Near> Map<N> {
     /// Takes one; false when it is taken already.
     #[inline]
     pub(crate) fn take(&mut self, at: u64) -> Result<bool, IdError> {
+        self.needs(1)?;
         each!(&mut self.near, &mut self.far, map => map.take(at))
     }
 
@@ -104,8 +105,29 @@ impl<N: Near> Map<N> {
         each!(&mut self.near, &mut self.far, map => Ok(map.give(at)), map.give(at))
     }
 
+    /// Of 2^64 offsets the last one cannot be counted, and so not be taken.
+    #[inline]
+    fn room(&self) -> u64 {
+        match &self.far {
+            Some(Far::Tree(map)) => map.room(),
+            _ => u64::MAX,
+        }
+    }
+
+    /// Whether so many more can be taken; 2^64 are 0.
+    fn needs(&self, count: u64) -> Result<(), IdError> {
+        let room = self.room();
+        if count.wrapping_sub(1) < room {
+            return Ok(());
+        }
+        Err(IdError::Full {
+            allocated: u64::MAX - room,
+        })
+    }
+
     /// Takes `first..=last`, all of which are free.
     pub(crate) fn take_span(&mut self, first: u64, last: u64) -> Result<(), IdError> {
+        self.needs((last - first).wrapping_add(1))?;
         each!(&mut self.near, &mut self.far, map => map.take_span(first, last))
     }
 
@@ -139,7 +161,7 @@ impl Map {
     }
 
     /// Gives one back if that needs no memory; false says nothing.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn give_quickly(&mut self, at: u64) -> bool {
         self.near.give(at) || self.give_far(at)
     }
@@ -154,42 +176,48 @@ impl Map {
     }
 
     /// As [`grab_after`](Map::grab_after) if that needs no memory; `None` says nothing.
-    #[inline]
-    pub(crate) fn grab_after_quickly(&mut self, at: u64) -> Option<(u64, u64)> {
-        self.near.grab_after_quickly(at)
+    #[inline(always)]
+    pub(crate) fn grab_after_quickly(&mut self, w: u64) -> Option<(u64, u64)> {
+        self.near.grab_after_quickly(w)
     }
 
-    /// Removes the free offsets at or above `from` of the first word that has any, says its first offset, and which. They
-    /// are not taken yet: see [`count_taken`](Map::count_taken).
+    /// Removes the free offsets at or above `from` of the first word that has any, says its index, and which. They are not
+    /// taken yet: see [`count_taken`](Map::count_taken).
     #[inline]
     pub(crate) fn grab(&mut self, from: u64) -> Result<Option<(u64, u64)>, IdError> {
-        each!(&mut self.near, &mut self.far, map => map.grab(from))
+        let room = self.room();
+        let most = if room < 64 { room.min(1) } else { 64 };
+        each!(&mut self.near, &mut self.far, map => map.grab(from), map.grab(from, most))
     }
 
-    /// As [`grab`](Map::grab), of the first word beyond the one of `at` that has any.
+    /// As [`grab`](Map::grab), of the first word beyond that of index `w` that has any.
     #[inline]
-    pub(crate) fn grab_after(&mut self, at: u64) -> Result<Option<(u64, u64)>, IdError> {
-        each!(&mut self.near, &mut self.far, map => map.grab_after(at))
+    pub(crate) fn grab_after(&mut self, w: u64) -> Result<Option<(u64, u64)>, IdError> {
+        match (&self.far, (w * 64 | 63).checked_add(1)) {
+            (None, _) => self.near.grab_after(w),
+            (_, Some(from)) => self.grab(from),
+            (_, None) => Ok(None),
+        }
     }
 
     /// Puts the offsets of `mask`, which were grabbed or are taken but are not counted as taken, back to the word at
-    /// `base`.
-    pub(crate) fn put(&mut self, base: u64, mask: u64) -> Result<(), IdError> {
+    /// index `w`.
+    pub(crate) fn put(&mut self, w: u64, mask: u64) -> Result<(), IdError> {
         each!(&mut self.near, &mut self.far, map => {
-            map.put(base, mask);
+            map.put(w, mask);
             Ok(())
-        }, map.put(base, mask))
+        }, map.put(w, mask))
     }
 
     /// One of those that were grabbed is taken. In a wide range it was counted when it was grabbed, and this counts
     /// in vain, which is cheaper than to ask.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn count_taken(&mut self) {
         self.near.count_taken();
     }
 
     /// One that was taken belongs to those that were grabbed.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn count_given(&mut self) {
         self.near.count_given();
     }
