@@ -83,7 +83,6 @@ impl Near for Dense {
     fn give(&mut self, at: u64) -> bool {
         let (w, bit) = split(at);
         let Some(word) = self.words.get_mut(w) else {
-            cold_path();
             return false;
         };
         let old = *word;

@@ -47,7 +47,7 @@ impl Near for Plain {
         Ok(old & bit != 0)
     }
 
-    #[inline]
+    #[inline(always)]
     fn give(&mut self, at: u64) -> bool {
         let (w, bit) = split(at);
         let Some(word) = self.words.get_mut(w) else {
@@ -85,7 +85,7 @@ impl Near for Plain {
 
 impl Plain {
     /// Takes one of those that the words reach; false for others and for one that is taken.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn take_quickly(&mut self, at: u64) -> bool {
         let (w, bit) = split(at);
         let Some(word) = self.words.get_mut(w) else {

@@ -1,7 +1,5 @@
 //! A map, and the free offsets of one of its words in the hand.
 
-use core::cmp::Ordering;
-
 use super::Map;
 use crate::ids::IdError;
 
@@ -106,16 +104,16 @@ impl WordCache {
         self.word != NONE
     }
 
-    /// Where the word of `at` is, seen from the one that is loaded; below when none is.
-    #[inline(always)]
-    pub(crate) fn place(&self, at: u64) -> Ordering {
-        (at / 64).cmp(&self.word)
-    }
-
     /// Whether the word of `at` is loaded.
     #[inline(always)]
     pub(crate) fn has(&self, at: u64) -> bool {
-        self.place(at).is_eq()
+        at / 64 == self.word
+    }
+
+    /// Whether the word of `at` lies before the one that is loaded; also when none is.
+    #[inline(always)]
+    pub(crate) fn is_before(&self, at: u64) -> bool {
+        at / 64 < self.word
     }
 
     /// Adds to the word that is loaded an offset of it that is not in the map; false when it is there already.

@@ -1,5 +1,7 @@
 //! The one that was freed first.
 
+use core::hint::cold_path;
+
 use super::line::{Line, Width};
 use super::stale::Stale;
 use super::{Order, Rule};
@@ -186,10 +188,15 @@ impl Order for FifoOrder {
     #[inline(always)]
     fn give_quickly(&mut self, at: u64) -> bool {
         // What is beyond the range is never below `fresh`.
-        if at >= self.fresh || !self.line.has_room() || !self.marks.give_quickly(at) {
+        if at >= self.fresh || !self.line.push_quickly(at) {
             return false;
         }
-        self.line.push(at);
+        if !self.marks.give_quickly(at) {
+            // Freed already; or in a wide range, where no mark can be had quickly.
+            cold_path();
+            self.line.unpush();
+            return false;
+        }
         true
     }
 

@@ -1,6 +1,7 @@
 //! The one that was freed last.
 
 use alloc::vec::Vec;
+use core::hint::cold_path;
 
 use hashbrown::HashMap;
 
@@ -129,22 +130,27 @@ impl Order for LifoOrder {
 
     #[inline(always)]
     fn take_quickly(&mut self) -> Option<u64> {
-        let at = (*self.stack.last()?).into();
-        // A stale entry is taken already, and left to the slow way. So is a half of an offset, since in a wide range no
-        // mark can be had quickly.
-        if !self.marks.take_quickly(at) {
+        let at = self.stack.pop()?;
+        if !self.marks.take_quickly(at.into()) {
+            // It is stale; or half of an offset, for in a wide range no mark can be had quickly.
+            cold_path();
+            self.stack.push(at);
             return None;
         }
-        self.stack.pop();
-        Some(at)
+        Some(at.into())
     }
 
     #[inline(always)]
     fn give_quickly(&mut self, at: u64) -> bool {
-        if self.stack.len() == self.stack.capacity() || !self.marks.give_quickly(at) {
+        if self.stack.len() == self.stack.capacity() {
             return false;
         }
         self.stack.push(at as u32);
+        if !self.marks.give_quickly(at) {
+            cold_path();
+            self.stack.pop();
+            return false;
+        }
         true
     }
 

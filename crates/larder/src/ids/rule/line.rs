@@ -227,6 +227,22 @@ impl Line {
         self.width.has_room(&self.into)
     }
 
+    /// Adds one slot at the back if there is room.
+    #[inline(always)]
+    pub(crate) fn push_quickly(&mut self, at: u64) -> bool {
+        let room = self.into.len() < self.into.capacity();
+        if room {
+            self.into.push(at as u32);
+        }
+        room
+    }
+
+    /// Drops what [`push_quickly`](Line::push_quickly) has just added.
+    #[inline]
+    pub(crate) fn unpush(&mut self) {
+        self.into.pop();
+    }
+
     /// Adds one at the back; there is room.
     #[inline]
     pub(crate) fn push(&mut self, at: u64) {

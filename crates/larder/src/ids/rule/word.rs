@@ -1,6 +1,5 @@
 //! The rules that take what a bitmap has next: the lowest free one, the next one after the last, or whichever is at hand.
 
-use core::cmp::Ordering;
 use core::hint::cold_path;
 
 use super::{Order, Rule};
@@ -163,19 +162,18 @@ impl<const RULE: u8> Order for WordOrder<RULE> {
             cold_path();
             return false;
         }
-        match self.cache.place(at) {
-            Ordering::Equal if RULE == CYCLIC => {
+        if self.cache.has(at) {
+            if RULE == CYCLIC {
                 cold_path();
-                self.give_here(at)
+                return self.give_here(at);
             }
-            Ordering::Equal => self.cache.add(at),
-            // The lowest one, or no word is loaded.
-            Ordering::Less if RULE == LOWEST => {
-                cold_path();
-                false
-            }
-            _ => self.cache.map().give_quickly(at),
+            return self.cache.add(at);
         }
+        if RULE == LOWEST && self.cache.is_before(at) {
+            cold_path();
+            return false;
+        }
+        self.cache.map().give_quickly(at)
     }
 
     #[inline]
