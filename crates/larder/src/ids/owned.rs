@@ -3,9 +3,10 @@
 use alloc::format;
 use core::hint::cold_path;
 use core::marker::PhantomData;
+use core::ops::RangeBounds;
 
 use super::rule::Order;
-use super::{Bounds, Id, IdError, IdRange, Rule};
+use super::{Id, IdError, IdRange, Rule};
 
 /// Identifiers of a range, handed out by a rule, for one owner: no lock and no atomic instruction.
 ///
@@ -45,8 +46,8 @@ impl<R: Rule, T: Id> Ids<R, T> {
     ///
     /// # Errors
     /// [`IdError::Invalid`] for an empty range or a rule with absurd parameters, [`IdError::OutOfMemory`].
-    pub fn new(range: impl Bounds<Id = T>, rule: R) -> Result<Self, IdError> {
-        Self::over(range.bounds()?, rule)
+    pub fn new(range: impl RangeBounds<T>, rule: R) -> Result<Self, IdError> {
+        Self::over(IdRange::of(&range)?, rule)
     }
 
     pub(super) fn over(range: IdRange, rule: R) -> Result<Self, IdError> {
@@ -83,7 +84,7 @@ impl<R: Rule, T: Id> Ids<R, T> {
     /// # Ok::<(), IdError>(())
     /// ```
     pub fn rebuild(
-        range: impl Bounds<Id = T>,
+        range: impl RangeBounds<T>,
         rule: R,
         live: impl IntoIterator<Item = T>,
     ) -> Result<Self, IdError> {
@@ -231,8 +232,8 @@ impl<R: Rule, T: Id> Ids<R, T> {
     /// pids.free_range(1u32..=300)?;
     /// # Ok::<(), IdError>(())
     /// ```
-    pub fn reserve(&mut self, band: impl Bounds<Id = T>) -> Result<(), IdError> {
-        self.reserve_range(band.bounds()?)
+    pub fn reserve(&mut self, band: impl RangeBounds<T>) -> Result<(), IdError> {
+        self.reserve_range(IdRange::of(&band)?)
     }
 
     pub(super) fn reserve_range(&mut self, band: IdRange) -> Result<(), IdError> {
@@ -311,8 +312,8 @@ impl<R: Rule, T: Id> Ids<R, T> {
     /// # Errors
     /// [`IdError::NotAllocated`] with the first one that is not allocated, [`IdError::OutOfRange`],
     /// [`IdError::Invalid`] for an empty range, [`IdError::OutOfMemory`].
-    pub fn free_range(&mut self, ids: impl Bounds<Id = T>) -> Result<(), IdError> {
-        let (first, last) = self.offsets(ids.bounds()?)?;
+    pub fn free_range(&mut self, ids: impl RangeBounds<T>) -> Result<(), IdError> {
+        let (first, last) = self.offsets(IdRange::of(&ids)?)?;
         self.order
             .give_all(first, last)?
             .map_err(|at| IdError::NotAllocated {

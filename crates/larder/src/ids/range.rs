@@ -1,14 +1,13 @@
 //! The numbers that identifiers are taken from.
 
 use core::fmt;
-use core::ops::{Range, RangeInclusive};
+use core::ops::{Bound, RangeBounds};
 
 use alloc::format;
 
 use super::IdError;
 
 /// A range of identifiers that contains at least one: `first..=last`.
-///
 ///
 /// ```
 /// use larder::ids::IdRange;
@@ -51,6 +50,31 @@ impl IdRange {
             });
         }
         Ok(Self { first, last })
+    }
+
+    /// The range of these bounds; one that is open at an end goes as far as the integer.
+    pub(super) fn of<T: Id>(bounds: &impl RangeBounds<T>) -> Result<Self, IdError> {
+        let first = match bounds.start_bound() {
+            Bound::Included(first) => Some(first.to_u64()),
+            Bound::Excluded(before) => before.to_u64().checked_add(1),
+            Bound::Unbounded => Some(0),
+        };
+        let last = match bounds.end_bound() {
+            Bound::Included(last) => Some(last.to_u64()),
+            Bound::Excluded(end) => end.to_u64().checked_sub(1),
+            Bound::Unbounded => Some(T::from_u64(u64::MAX).to_u64()),
+        };
+        match (first, last) {
+            (Some(first), Some(last)) => Self::new(first, last),
+            _ => Err(IdError::Invalid {
+                what: format!(
+                    "the range {:?}..{:?}",
+                    bounds.start_bound(),
+                    bounds.end_bound()
+                ),
+                advice: "give a range with at least one identifier, the smaller end first",
+            }),
+        }
     }
 
     /// The smallest identifier.
@@ -139,23 +163,13 @@ pub trait Id: Copy + Ord + fmt::Debug + fmt::Display {
     fn from_u64(number: u64) -> Self;
 }
 
-/// What identifiers can be taken from: `first..end` or `first..=last` of any unsigned integer, or an [`IdRange`].
-pub trait Bounds {
-    /// The integer.
-    type Id: Id;
+impl RangeBounds<u64> for IdRange {
+    fn start_bound(&self) -> Bound<&u64> {
+        Bound::Included(&self.first)
+    }
 
-    /// The range.
-    ///
-    /// # Errors
-    /// [`IdError::Invalid`] for an empty or reversed one.
-    fn bounds(self) -> Result<IdRange, IdError>;
-}
-
-impl Bounds for IdRange {
-    type Id = u64;
-
-    fn bounds(self) -> Result<IdRange, IdError> {
-        Ok(self)
+    fn end_bound(&self) -> Bound<&u64> {
+        Bound::Included(&self.last)
     }
 }
 
@@ -170,28 +184,6 @@ macro_rules! ids {
             #[inline]
             fn from_u64(number: u64) -> Self {
                 number as $int
-            }
-        }
-
-        impl Bounds for RangeInclusive<$int> {
-            type Id = $int;
-
-            fn bounds(self) -> Result<IdRange, IdError> {
-                IdRange::new(u64::from(*self.start()), u64::from(*self.end()))
-            }
-        }
-
-        impl Bounds for Range<$int> {
-            type Id = $int;
-
-            fn bounds(self) -> Result<IdRange, IdError> {
-                if self.is_empty() {
-                    return Err(IdError::Invalid {
-                        what: format!("the range {}..{}", self.start, self.end),
-                        advice: "give a range with at least one identifier, the smaller end first",
-                    });
-                }
-                IdRange::new(u64::from(self.start), u64::from(self.end) - 1)
             }
         }
     )*};

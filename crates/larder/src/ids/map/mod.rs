@@ -3,7 +3,7 @@
 //! | range | structure | what needs it, in the experiment `id-space` |
 //! |---|---|---|
 //! | up to 2^24 | [`Dense`], bits with two levels of summary | every row; `bits`: 1.02 bits |
-//! | | [`Plain`], bits that are not searched | `first-freed`, `last-freed`: at most 1.3 of an array |
+//! | | the same without them, which is not searched | `first-freed`, `last-freed`: at most 1.3 of an array |
 //! | | [`Planes`](planes::Planes), the digits of sets | `bits`: 2.05 bits for epochs |
 //! | up to 2^32 | [`Paged`], chunks in an array | `sparse`: one line of the cache for an identifier, in 4 MB |
 //! | beyond | [`Tree`], chunks in an ordered map | none; memory follows use in 2^64 |
@@ -13,20 +13,18 @@ mod chunk;
 mod dense;
 mod ordered;
 mod paged;
-mod plain;
 mod planes;
 mod sets;
 mod tree;
 mod wide;
 mod word_cache;
 
-use self::dense::{DENSE, Dense, Near};
+use self::dense::{DENSE, Dense};
 use self::paged::Paged;
 use self::tree::Tree;
 use self::wide::Wide;
 use super::IdError;
 
-pub(crate) use self::plain::Plain;
 pub(crate) use self::sets::Sets;
 pub(crate) use self::word_cache::WordCache;
 
@@ -35,8 +33,8 @@ pub(crate) use self::word_cache::WordCache;
 /// The quick ways do not ask which structure it is: in wide ranges `near` is empty, and neither gives nor takes.
 #[derive(Debug)]
 #[repr(C)]
-pub(crate) struct Map<N = Dense> {
-    near: N,
+pub(crate) struct Map<const SEARCHED: bool = true> {
+    near: Dense<SEARCHED>,
     far: Option<Far>,
 }
 
@@ -64,17 +62,17 @@ macro_rules! each {
     };
 }
 
-impl<N: Near> Map<N> {
+impl<const SEARCHED: bool> Map<SEARCHED> {
     /// All free. Allocates nothing.
     pub(crate) fn new(last: u64) -> Self {
         if last < DENSE {
             return Self {
-                near: N::new(last),
+                near: Dense::new(last),
                 far: None,
             };
         }
         Self {
-            near: N::new(0),
+            near: Dense::new(0),
             far: Some(if u32::try_from(last).is_ok() {
                 Far::Paged(Wide::new(Paged::default(), last))
             } else {
@@ -95,7 +93,6 @@ impl<N: Near> Map<N> {
     /// Takes one; false when it is taken already.
     #[inline]
     pub(crate) fn take(&mut self, at: u64) -> Result<bool, IdError> {
-        self.needs(1)?;
         each!(&mut self.near, &mut self.far, map => map.take(at))
     }
 
@@ -105,30 +102,12 @@ impl<N: Near> Map<N> {
         each!(&mut self.near, &mut self.far, map => Ok(map.give(at)), map.give(at))
     }
 
-    /// Of 2^64 offsets the last one cannot be counted, and so not be taken.
-    #[inline]
-    fn room(&self) -> u64 {
-        match &self.far {
-            Some(Far::Tree(map)) => map.room(),
-            _ => u64::MAX,
-        }
-    }
-
-    /// Whether so many more can be taken; 2^64 are 0.
-    fn needs(&self, count: u64) -> Result<(), IdError> {
-        let room = self.room();
-        if count.wrapping_sub(1) < room {
-            return Ok(());
-        }
-        Err(IdError::Full {
-            allocated: u64::MAX - room,
-        })
-    }
-
-    /// Takes `first..=last`, all of which are free.
+    /// Takes `first..=last`, all of which are free. Of 2^64 offsets the last one cannot be counted, and so not be taken.
     pub(crate) fn take_span(&mut self, first: u64, last: u64) -> Result<(), IdError> {
-        self.needs((last - first).wrapping_add(1))?;
-        each!(&mut self.near, &mut self.far, map => map.take_span(first, last))
+        each!(&mut self.near, &mut self.far, map => map.take_span(first, last), {
+            map.needs((last - first).wrapping_add(1))?;
+            map.take_span(first, last)
+        })
     }
 
     pub(crate) fn next_free(&self, from: u64) -> Option<u64> {
@@ -141,15 +120,15 @@ impl<N: Near> Map<N> {
     }
 }
 
-impl Map<Plain> {
+impl Map<false> {
     /// Takes one if that needs no memory; false says nothing.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn take_quickly(&mut self, at: u64) -> bool {
         self.near.take_quickly(at)
     }
 
-    /// Gives one back if that needs no memory; false says nothing.
-    #[inline]
+    /// Gives one of the range back if that needs no memory; false says nothing.
+    #[inline(always)]
     pub(crate) fn give_quickly(&mut self, at: u64) -> bool {
         self.near.give(at)
     }
@@ -185,9 +164,10 @@ impl Map {
     /// taken yet: see [`count_taken`](Map::count_taken).
     #[inline]
     pub(crate) fn grab(&mut self, from: u64) -> Result<Option<(u64, u64)>, IdError> {
-        let room = self.room();
-        let most = if room < 64 { room.min(1) } else { 64 };
-        each!(&mut self.near, &mut self.far, map => map.grab(from), map.grab(from, most))
+        each!(&mut self.near, &mut self.far, map => map.grab(from), {
+            let room = map.room();
+            map.grab(from, if room < 64 { room.min(1) } else { 64 })
+        })
     }
 
     /// As [`grab`](Map::grab), of the first word beyond that of index `w` that has any.

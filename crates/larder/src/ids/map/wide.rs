@@ -64,7 +64,9 @@ impl<T: Table> Wide<T> {
         self.table.get(at / CHUNK).is_free(at % CHUNK)
     }
 
+    /// Takes one if one more can be counted.
     pub(crate) fn take(&mut self, at: u64) -> Result<bool, IdError> {
+        self.needs(1)?;
         let was = self
             .table
             .change(at / CHUNK, |chunk| chunk.set(at % CHUNK, false))?;
@@ -141,8 +143,20 @@ impl<T: Table> Wide<T> {
     }
 
     /// How many more can be counted.
+    #[inline]
     pub(crate) fn room(&self) -> u64 {
         u64::MAX - self.taken
+    }
+
+    /// Whether so many more can be counted; 2^64 are 0.
+    #[inline]
+    pub(crate) fn needs(&self, count: u64) -> Result<(), IdError> {
+        if count.wrapping_sub(1) < self.room() {
+            return Ok(());
+        }
+        Err(IdError::Full {
+            allocated: self.taken,
+        })
     }
 
     /// A piece in the first chunk, all of the chunks between, and a piece in the last chunk.

@@ -1,6 +1,6 @@
 //! Sets of identifiers that take turns.
 
-use super::{Order, Rule};
+use super::{Order, Rule, Shape};
 use crate::ids::IdError;
 use crate::ids::map::Sets;
 
@@ -44,6 +44,7 @@ macro_rules! epochs {
     ($($k:literal: $sets:literal),*) => {$(
         impl Rule for Epochs<$k> {
             type Order = EpochsOrder<$sets>;
+            const SHAPE: Shape = Shape::InOrder;
 
             fn order(&self, last: u64) -> Result<EpochsOrder<$sets>, IdError> {
                 EpochsOrder::new(last)

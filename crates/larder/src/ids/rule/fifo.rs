@@ -4,9 +4,9 @@ use core::hint::cold_path;
 
 use super::line::{Line, Width};
 use super::stale::Stale;
-use super::{Order, Rule};
+use super::{Order, Rule, Shape};
 use crate::ids::IdError;
-use crate::ids::map::{Map, Plain};
+use crate::ids::map::Map;
 
 /// The identifier that was freed first is next; those that were never in use come before, ascending.
 ///
@@ -30,6 +30,7 @@ pub struct Fifo;
 
 impl Rule for Fifo {
     type Order = FifoOrder;
+    const SHAPE: Shape = Shape::InOrder;
 
     fn order(&self, last: u64) -> Result<FifoOrder, IdError> {
         Ok(FifoOrder {
@@ -50,7 +51,7 @@ impl Rule for Fifo {
 /// [`Order`] shows what it can do.
 #[derive(Debug)]
 pub struct FifoOrder {
-    marks: Map<Plain>,
+    marks: Map<false>,
     /// Free offsets, the one that was freed first at the front; and stale entries. The quick way out of it is barred while
     /// there are stale entries, and while some offset was never in use.
     line: Line,
@@ -59,7 +60,7 @@ pub struct FifoOrder {
     /// There is none: `fresh` is beyond the end, or the largest number.
     dry: bool,
     /// Offsets at or above `fresh` that are, or were, in the line: taken by name and given back. They are taken here.
-    queued_ahead: Option<Map<Plain>>,
+    queued_ahead: Option<Map<false>>,
     /// How many of the first entries of an offset in the line are stale, because it was taken by name since.
     stale: Stale,
     /// How many offsets are free and not in the line; 0 for 2^64.

@@ -6,9 +6,9 @@ use core::hint::cold_path;
 use hashbrown::HashMap;
 
 use super::line::Width;
-use super::{Order, Rule};
+use super::{Order, Rule, Shape};
 use crate::ids::IdError;
-use crate::ids::map::{Map, Plain};
+use crate::ids::map::Map;
 
 /// The identifier that was freed last is next, as its owner's memory may still be in the cache; those that were never in
 /// use come when no other is free, ascending.
@@ -32,6 +32,7 @@ pub struct Lifo;
 
 impl Rule for Lifo {
     type Order = LifoOrder;
+    const SHAPE: Shape = Shape::Near;
 
     fn order(&self, last: u64) -> Result<LifoOrder, IdError> {
         Ok(LifoOrder {
@@ -51,7 +52,7 @@ impl Rule for Lifo {
 /// [`Order`] shows what it can do.
 #[derive(Debug)]
 pub struct LifoOrder {
-    marks: Map<Plain>,
+    marks: Map<false>,
     /// For each free offset that was in use before an entry, and stale ones below it: when an offset is free its
     /// topmost entry counts, and when one is taken none does.
     stack: Vec<u32>,
@@ -142,7 +143,7 @@ impl Order for LifoOrder {
 
     #[inline(always)]
     fn give_quickly(&mut self, at: u64) -> bool {
-        if self.stack.len() == self.stack.capacity() {
+        if at > self.last || self.stack.len() == self.stack.capacity() {
             return false;
         }
         self.stack.push(at as u32);

@@ -24,17 +24,17 @@ mod lifo;
 mod line;
 mod random;
 mod rested;
+mod shape;
 mod stale;
 mod word;
 
-#[cfg(feature = "std")]
-pub use self::clock::Monotonic;
-pub use self::clock::{Allocations, Clock};
+pub use self::clock::{Clock, Ticks};
 pub use self::epochs::{Epochs, EpochsOrder};
 pub use self::fifo::Fifo;
 pub use self::lifo::Lifo;
 pub use self::random::Random;
 pub use self::rested::{NearFull, Rested, RestedOrder};
+pub use self::shape::Shape;
 pub use self::word::{Any, Cyclic, Lowest};
 
 /// A rule by which identifiers are chosen.
@@ -57,6 +57,9 @@ pub use self::word::{Any, Cyclic, Lowest};
 pub trait Rule: Clone + Debug {
     /// The data structure that keeps the rule.
     type Order: Order;
+
+    /// How far an `IdSpace` may give up the order, to spare threads the lock.
+    const SHAPE: Shape = Shape::Exact;
 
     /// The rule's structure over the offsets `0..=last`, all of them free. Takes constant time.
     ///

@@ -2,7 +2,7 @@
 
 use core::hint::cold_path;
 
-use super::{Order, Rule};
+use super::{Order, Rule, Shape};
 use crate::ids::IdError;
 use crate::ids::map::WordCache;
 
@@ -68,9 +68,10 @@ const CYCLIC: u8 = 1;
 const ANY: u8 = 2;
 
 macro_rules! rules {
-    ($($rule:ident: $number:ident),*) => {$(
+    ($($rule:ident: $number:ident, $shape:ident;)*) => {$(
         impl Rule for $rule {
             type Order = WordOrder<$number>;
+            const SHAPE: Shape = Shape::$shape;
 
             fn order(&self, last: u64) -> Result<WordOrder<$number>, IdError> {
                 Ok(WordOrder {
@@ -83,7 +84,11 @@ macro_rules! rules {
     )*};
 }
 
-rules!(Lowest: LOWEST, Cyclic: CYCLIC, Any: ANY);
+rules! {
+    Lowest: LOWEST, Exact;
+    Cyclic: CYCLIC, InPlace;
+    Any: ANY, Near;
+}
 
 /// What keeps [`Lowest`], [`Cyclic`] and [`Any`].
 ///

@@ -1,14 +1,15 @@
 //! Several identifiers at once.
 
+use super::IdSpace;
 use super::front::Front;
 use super::gate::{FREE, UNOWNED};
 use super::ledger::Ledger;
 use super::sync::{BATCH, Ordering, fence};
-use super::{IdSpace, SharedRule};
-use crate::ids::rule::Order;
-use crate::ids::{Bounds, Id, IdError};
+use crate::ids::rule::{Order, Rule};
+use crate::ids::{Id, IdError, IdRange};
+use core::ops::RangeBounds;
 
-impl<R: SharedRule, T: Id> IdSpace<R, T> {
+impl<R: Rule<Order: Send>, T: Id> IdSpace<R, T> {
     /// Takes identifiers for all of `out`, in the order of the rule, and says how many it took: fewer only when at some
     /// moment of the call none was free.
     ///
@@ -185,8 +186,8 @@ impl<R: SharedRule, T: Id> IdSpace<R, T> {
     /// assert_eq!(subids.allocated(), 0);
     /// # Ok::<(), IdError>(())
     /// ```
-    pub fn free_range(&self, range: impl Bounds<Id = T>) -> Result<(), IdError> {
-        let range = range.bounds()?;
+    pub fn free_range(&self, range: impl RangeBounds<T>) -> Result<(), IdError> {
+        let range = IdRange::of(&range)?;
         let (first, last) = (
             self.range.offset(range.first())?,
             self.range.offset(range.last())?,

@@ -1,14 +1,14 @@
 //! The slow ways back: a batch to the map, or one identifier while the gate is up.
 
+use super::IdSpace;
 use super::front::Front;
 use super::ledger::Ledger;
 use super::sync::BATCH;
 use super::take::FromMap;
-use super::{IdSpace, SharedRule};
-use crate::ids::rule::Order;
+use crate::ids::rule::{Order, Rule};
 use crate::ids::{Id, IdError};
 
-impl<R: SharedRule, T: Id> IdSpace<R, T> {
+impl<R: Rule<Order: Send>, T: Id> IdSpace<R, T> {
     /// For spaces that have no cells, or have not used them yet.
     #[cold]
     #[inline(never)]

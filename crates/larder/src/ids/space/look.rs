@@ -1,10 +1,10 @@
 //! What can be seen of a space.
 
-use super::{IdSpace, SharedRule};
-use crate::ids::rule::Order;
+use super::IdSpace;
+use crate::ids::rule::{Order, Rule};
 use crate::ids::{Id, IdRange};
 
-impl<R: SharedRule, T: Id> IdSpace<R, T> {
+impl<R: Rule<Order: Send>, T: Id> IdSpace<R, T> {
     /// Whether the identifier is allocated or reserved; false for one outside of the range.
     ///
     /// ```

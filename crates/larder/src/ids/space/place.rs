@@ -1,13 +1,14 @@
 //! Operations on places in the map: this very identifier, several in a row, a band that is set apart.
 
+use super::IdSpace;
 use super::front::Front;
 use super::ledger::Ledger;
 use super::take::{FromMap, rest};
-use super::{IdSpace, SharedRule};
-use crate::ids::rule::Order;
-use crate::ids::{Bounds, Id, IdError};
+use crate::ids::rule::{Order, Rule};
+use crate::ids::{Id, IdError, IdRange};
+use core::ops::RangeBounds;
 
-impl<R: SharedRule, T: Id> IdSpace<R, T> {
+impl<R: Rule<Order: Send>, T: Id> IdSpace<R, T> {
     /// A space in which exactly the identifiers of `live` are allocated: what is left when the space is lost but its
     /// users still know what they have. As [`Ids::rebuild`](crate::ids::Ids::rebuild).
     ///
@@ -25,7 +26,7 @@ impl<R: SharedRule, T: Id> IdSpace<R, T> {
     /// # Ok::<(), IdError>(())
     /// ```
     pub fn rebuild(
-        range: impl Bounds<Id = T>,
+        range: impl RangeBounds<T>,
         rule: R,
         live: impl IntoIterator<Item = T>,
     ) -> Result<Self, IdError> {
@@ -112,8 +113,8 @@ impl<R: SharedRule, T: Id> IdSpace<R, T> {
     /// pids.free_range(1u32..=300)?;
     /// # Ok::<(), IdError>(())
     /// ```
-    pub fn reserve(&self, range: impl Bounds<Id = T>) -> Result<(), IdError> {
-        let range = range.bounds()?;
+    pub fn reserve(&self, range: impl RangeBounds<T>) -> Result<(), IdError> {
+        let range = IdRange::of(&range)?;
         let (first, last) = (
             self.range.offset(range.first())?,
             self.range.offset(range.last())?,
