@@ -1,6 +1,7 @@
 //! The numbers that identifiers are taken from.
 
 use core::fmt;
+use core::iter;
 use core::ops::{Bound, RangeBounds};
 
 use alloc::format;
@@ -145,6 +146,72 @@ impl IdRange {
                 last: self.last,
             })
         }
+    }
+}
+
+/// What spaces of every kind ask of their range, in offsets from its first identifier.
+impl IdRange {
+    /// The first and last offset of a range within this one.
+    pub(super) fn offsets(self, within: Self) -> Result<(u64, u64), IdError> {
+        Ok((self.offset(within.first)?, self.offset(within.last)?))
+    }
+
+    /// The offset of the first identifier that is not below `from`.
+    pub(super) fn ahead(self, from: impl Id) -> Option<u64> {
+        let from = from.to_u64();
+        (from <= self.last).then(|| from.saturating_sub(self.first))
+    }
+
+    /// The offset after this one.
+    fn behind(self, at: u64) -> Option<u64> {
+        (at < self.last - self.first).then(|| at + 1)
+    }
+
+    /// What the offset of a multiple of `align` is more than a multiple.
+    pub(super) fn phase(self, count: u64, align: u64) -> Result<u64, IdError> {
+        if count == 0 || align == 0 {
+            return Err(IdError::Invalid {
+                what: format!("a run of {count} identifiers aligned to {align}"),
+                advice: "ask for at least one, aligned to 1 or more",
+            });
+        }
+        Ok((align - self.first % align) % align)
+    }
+
+    /// The allocated identifiers, ascending.
+    pub(super) fn list<T: Id>(
+        self,
+        next_taken: impl Fn(u64) -> Option<u64>,
+    ) -> impl Iterator<Item = T> {
+        let mut from = Some(0);
+        iter::from_fn(move || {
+            let at = next_taken(from?)?;
+            from = self.behind(at);
+            Some(T::from_u64(self.first + at))
+        })
+    }
+
+    /// The allocated identifiers as ranges, ascending. No two of them touch, whatever other threads do meanwhile: what was
+    /// just seen to be free is not looked at again.
+    pub(super) fn runs(
+        self,
+        next_taken: impl Fn(u64) -> Option<u64>,
+        next_free: impl Fn(u64) -> Option<u64>,
+    ) -> impl Iterator<Item = IdRange> {
+        let mut from = Some(0);
+        iter::from_fn(move || {
+            loop {
+                let at = next_taken(from?)?;
+                let end = next_free(at);
+                from = end.and_then(|end| self.behind(end));
+                // Otherwise it was freed meanwhile.
+                if end != Some(at) {
+                    let first = self.first + at;
+                    let last = end.map_or(self.last, |end| self.first + end - 1);
+                    return Some(IdRange { first, last });
+                }
+            }
+        })
     }
 }
 

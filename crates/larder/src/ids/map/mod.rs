@@ -26,7 +26,7 @@ use self::wide::Wide;
 use super::IdError;
 
 pub(crate) use self::sets::Sets;
-pub(crate) use self::word_cache::WordCache;
+pub(crate) use self::word_cache::{WordCache, lower, next_loaded};
 
 /// The free offsets of `0..=last`.
 ///

@@ -161,19 +161,10 @@ impl WordCache {
     }
 
     pub(crate) fn next_free(&self, from: u64) -> Option<u64> {
-        let there = self.map.next_free(from);
-        let ahead = if self.here == 0 || from > self.base | 63 {
-            0
-        } else if from <= self.base {
-            self.here
-        } else {
-            self.here & (u64::MAX << (from % 64))
-        };
-        if ahead == 0 {
-            return there;
-        }
-        let here = self.base + u64::from(ahead.trailing_zeros());
-        Some(there.map_or(here, |there| there.min(here)))
+        lower(
+            self.map.next_free(from),
+            next_loaded(self.base, self.here, from),
+        )
     }
 
     pub(crate) fn give_all(&mut self, first: u64, last: u64) -> Result<Result<(), u64>, IdError> {
@@ -191,4 +182,19 @@ impl WordCache {
     pub(crate) fn bytes(&self) -> usize {
         self.map.bytes()
     }
+}
+
+/// The first offset at or above `from` of those of a word that begins at `base`.
+pub(crate) fn next_loaded(base: u64, here: u64, from: u64) -> Option<u64> {
+    let ahead = match from.checked_sub(base) {
+        None => here,
+        Some(passed @ 0..64) => here & (u64::MAX << passed),
+        Some(_) => 0,
+    };
+    (ahead != 0).then(|| base + u64::from(ahead.trailing_zeros()))
+}
+
+/// The lower of two offsets that may be there.
+pub(crate) fn lower(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+    one.into_iter().chain(other).min()
 }

@@ -2,7 +2,7 @@
 
 use super::{Order, Rule, Shape};
 use crate::ids::IdError;
-use crate::ids::map::Sets;
+use crate::ids::map::{Sets, lower, next_loaded};
 
 /// No word begins here.
 const NOWHERE: u64 = u64::MAX;
@@ -295,19 +295,10 @@ impl<const SETS: usize> Order for EpochsOrder<SETS> {
         if from > self.last {
             return None;
         }
-        let there = self.sets.first(from, self.last, true);
-        let ahead = if self.here == 0 || from > self.base | 63 {
-            0
-        } else if from <= self.base {
-            self.here
-        } else {
-            self.here & (u64::MAX << (from % 64))
-        };
-        if ahead == 0 {
-            return there;
-        }
-        let here = self.base + u64::from(ahead.trailing_zeros());
-        Some(there.map_or(here, |there| there.min(here)))
+        lower(
+            self.sets.first(from, self.last, true),
+            next_loaded(self.base, self.here, from),
+        )
     }
 
     fn taken(&self) -> u64 {

@@ -8,7 +8,7 @@ use super::clock::{Clock, Ticks};
 use super::stale::Stale;
 use super::{Order, Rule};
 use crate::ids::IdError;
-use crate::ids::map::Map;
+use crate::ids::map::{Map, lower};
 
 /// What happens when nothing but resting identifiers is left.
 ///
@@ -357,9 +357,10 @@ impl<O: Order, C: Clock> Order for RestedOrder<O, C> {
     }
 
     fn next_free(&self, from: u64) -> Option<u64> {
-        let free = self.order.next_free(from);
-        let resting = self.resting.first_taken(from, self.last);
-        free.into_iter().chain(resting).min()
+        lower(
+            self.order.next_free(from),
+            self.resting.first_taken(from, self.last),
+        )
     }
 
     fn cursor(&self) -> Option<u64> {

@@ -187,21 +187,15 @@ impl<R: Rule<Order: Send>, T: Id> IdSpace<R, T> {
     /// # Ok::<(), IdError>(())
     /// ```
     pub fn free_range(&self, range: impl RangeBounds<T>) -> Result<(), IdError> {
-        let range = IdRange::of(&range)?;
-        let (first, last) = (
-            self.range.offset(range.first())?,
-            self.range.offset(range.last())?,
-        );
+        let (first, last) = self.range.offsets(IdRange::of(&range)?)?;
         self.free_span(first, last)
     }
 
     fn free_span(&self, first: u64, last: u64) -> Result<(), IdError> {
         let Some(front) = self.front.get() else {
-            let mut ledger = self.lock();
-            if self.front.get().is_some() {
-                drop(ledger);
+            let Some(mut ledger) = self.lock_exact() else {
                 return self.free_span(first, last);
-            }
+            };
             let given = ledger.order.give_all(first, last);
             self.finish(ledger);
             return given?.map_err(|at| IdError::NotAllocated {
@@ -276,11 +270,9 @@ impl<R: Rule<Order: Send>, T: Id> IdSpace<R, T> {
     }
 
     fn free_many_exact(&self, ids: &[T]) -> Result<(), IdError> {
-        let mut ledger = self.lock();
-        if self.front.get().is_some() {
-            drop(ledger);
+        let Some(mut ledger) = self.lock_exact() else {
             return self.free_many(ids);
-        }
+        };
         let first = self.range.first();
         let mut result = Ok(());
         let mut given = 0;

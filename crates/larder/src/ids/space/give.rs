@@ -13,14 +13,10 @@ impl<R: Rule<Order: Send>, T: Id> IdSpace<R, T> {
     #[cold]
     #[inline(never)]
     pub(super) fn free_exact(&self, at: u64) -> Result<(), IdError> {
-        let mut ledger = self.lock();
-        // Made meanwhile: then cells decide, for what the map calls taken may lie in a magazine.
-        let given = if self.front.get().is_some() {
-            drop(ledger);
+        let Some(mut ledger) = self.lock_exact() else {
             return self.free(self.id(at));
-        } else {
-            ledger.order.give(at)
         };
+        let given = ledger.order.give(at);
         self.finish(ledger);
         if given? {
             Ok(())

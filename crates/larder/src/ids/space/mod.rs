@@ -311,23 +311,26 @@ impl<R: Rule<Order: Send>, T: Id> IdSpace<R, T> {
         self.front.set(front).is_ok()
     }
 
+    /// The lock of a space without cells; `None` where they were made meanwhile: then they decide, for what the map calls taken
+    /// may lie in a magazine.
+    fn lock_exact(&self) -> Option<Guard<'_, Ledger<R::Order>>> {
+        let ledger = self.lock();
+        self.front.get().is_none().then_some(ledger)
+    }
+
     /// Looks at the cells, or at the map as long as there are none.
     fn look<V>(
         &self,
         at_cells: impl FnOnce(&Front) -> V,
         at_map: impl FnOnce(&Ledger<R::Order>) -> V,
     ) -> V {
-        if let Some(front) = self.front.get() {
-            return at_cells(front);
-        }
-        let ledger = self.lock();
-        match self.front.get() {
-            // Made meanwhile: what the map calls taken may lie in a magazine.
-            Some(front) => {
-                drop(ledger);
-                at_cells(front)
+        loop {
+            if let Some(front) = self.front.get() {
+                return at_cells(front);
             }
-            None => at_map(&ledger),
+            if let Some(ledger) = self.lock_exact() {
+                return at_map(&ledger);
+            }
         }
     }
 

@@ -82,13 +82,7 @@ impl<R: Rule<Order: Send>, T: Id> IdSpace<R, T> {
     /// # Ok::<(), larder::ids::IdError>(())
     /// ```
     pub fn alloc_range(&self, count: u64, align: u64) -> Result<T, IdError> {
-        if count == 0 || align == 0 {
-            return Err(IdError::Invalid {
-                what: format!("a run of {count} identifiers aligned to {align}"),
-                advice: "give a count and an alignment of at least 1",
-            });
-        }
-        let phase = (align - self.range.first() % align) % align;
+        let phase = self.range.phase(count, align)?;
         self.in_map(None, |ledger| {
             let first = ledger.order.take_run(count, align, phase)?;
             Ok(first.map(|first| (first, first + (count - 1))))
@@ -114,11 +108,7 @@ impl<R: Rule<Order: Send>, T: Id> IdSpace<R, T> {
     /// # Ok::<(), IdError>(())
     /// ```
     pub fn reserve(&self, range: impl RangeBounds<T>) -> Result<(), IdError> {
-        let range = IdRange::of(&range)?;
-        let (first, last) = (
-            self.range.offset(range.first())?,
-            self.range.offset(range.last())?,
-        );
+        let (first, last) = self.range.offsets(IdRange::of(&range)?)?;
         let mut taken = first;
         self.in_map(Some((first, last)), |ledger| {
             Ok(match ledger.order.take_all(first, last)? {
