@@ -101,44 +101,40 @@ impl<const SEARCHED: bool> Dense<SEARCHED> {
     }
 
     pub(crate) fn next_free(&self, from: u64) -> Option<u64> {
-        let found = if SEARCHED {
-            self.search(from)
-        } else {
-            self.first_bit(from, self.last, |word| word)
+        let (w, bit) = split(from);
+        let Some(word) = self.words.get(w) else {
+            return (from <= self.last).then_some(from);
         };
-        let beyond = (self.words.len() as u64 * 64).max(from);
-        found.or_else(|| (beyond <= self.last).then_some(beyond))
+        let ahead = word & bit.wrapping_neg();
+        if ahead != 0 {
+            return Some(join(w, ahead));
+        }
+        let found = if SEARCHED {
+            self.next_summary(w).map(|(s, found)| join(s, found))
+        } else {
+            let next = self.words[w + 1..].iter().position(|&word| word != 0);
+            next.map(|next| (w + 1 + next) as u64)
+        };
+        match found {
+            Some(w) => Some(join(w as usize, self.words[w as usize])),
+            None => {
+                let beyond = self.words.len() as u64 * 64;
+                (beyond <= self.last).then_some(beyond)
+            }
+        }
     }
 
     /// The first offset of `first..=last` that is taken.
     pub(crate) fn first_taken(&self, first: u64, last: u64) -> Option<u64> {
-        self.first_bit(first, last, |word| !word)
-    }
-
-    /// The first offset of `first..=last`, as far as the words reach, whose bit is set in what `look` makes of its word.
-    #[inline]
-    fn first_bit(&self, first: u64, last: u64, look: impl Fn(u64) -> u64) -> Option<u64> {
         let (w, bit) = split(first);
         let words = self.words.get(..=split(last).0).unwrap_or(&self.words);
-        let ahead = look(*words.get(w)?) & bit.wrapping_neg();
-        if ahead != 0 {
-            return Some(join(w, ahead)).filter(|&at| at <= last);
+        let mut ahead = !words.get(w)? & bit.wrapping_neg();
+        let mut at = w;
+        if ahead == 0 {
+            at += 1 + words[w + 1..].iter().position(|&word| word != u64::MAX)?;
+            ahead = !words[at];
         }
-        let next = words[w + 1..].iter().position(|&word| look(word) != 0)?;
-        let w = w + 1 + next;
-        Some(join(w, look(words[w]))).filter(|&at| at <= last)
-    }
-
-    /// The first free offset at or above `from`, as far as the words reach, by their summaries.
-    fn search(&self, from: u64) -> Option<u64> {
-        let (w, bit) = split(from);
-        let ahead = self.words.get(w)? & bit.wrapping_neg();
-        if ahead != 0 {
-            return Some(join(w, ahead));
-        }
-        let (s, found) = self.next_summary(w)?;
-        let w = join(s, found) as usize;
-        Some(join(w, self.words[w]))
+        Some(join(at, ahead)).filter(|&at| at <= last)
     }
 
     /// The first word beyond `w` that is not empty: its summary's index, and the bits of the summary from there on. At most

@@ -6,7 +6,7 @@
 //! | | the same without them, which is not searched | `first-freed`, `last-freed`: at most 1.3 of an array |
 //! | | [`Planes`](planes::Planes), the digits of sets | `bits`: 2.05 bits for epochs |
 //! | up to 2^32 | [`Paged`], chunks in an array | `sparse`: one line of the cache for an identifier, in 4 MB |
-//! | beyond | [`Tree`], chunks in an ordered map | none; memory follows use in 2^64 |
+//! | beyond | [`Tree`], chunks in an ordered map | none; one identifier of 2^64 takes 64 bytes, where a page of [`Paged`] takes 6 KiB |
 
 mod bits;
 mod chunk;
@@ -164,20 +164,13 @@ impl Map {
     /// taken yet: see [`count_taken`](Map::count_taken).
     #[inline]
     pub(crate) fn grab(&mut self, from: u64) -> Result<Option<(u64, u64)>, IdError> {
-        each!(&mut self.near, &mut self.far, map => map.grab(from), {
-            let room = map.room();
-            map.grab(from, if room < 64 { room.min(1) } else { 64 })
-        })
+        each!(&mut self.near, &mut self.far, map => map.grab(from))
     }
 
     /// As [`grab`](Map::grab), of the first word beyond that of index `w` that has any.
     #[inline]
     pub(crate) fn grab_after(&mut self, w: u64) -> Result<Option<(u64, u64)>, IdError> {
-        match (&self.far, (w * 64 | 63).checked_add(1)) {
-            (None, _) => self.near.grab_after(w),
-            (_, Some(from)) => self.grab(from),
-            (_, None) => Ok(None),
-        }
+        each!(&mut self.near, &mut self.far, map => map.grab_after(w))
     }
 
     /// Puts the offsets of `mask`, which were grabbed or are taken but are not counted as taken, back to the word at

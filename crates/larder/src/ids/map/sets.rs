@@ -94,7 +94,7 @@ impl<const SETS: usize> Sets<SETS> {
         match self {
             Self::Planes(planes) => planes.grab(from, set),
             Self::Maps(maps) => {
-                let found = maps[set - 1].grab(from, 64)?;
+                let found = maps[set - 1].grab_most(from, 64)?;
                 Ok(found.map(|(w, mask)| (w * 64, mask)))
             }
         }

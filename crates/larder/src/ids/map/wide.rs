@@ -93,9 +93,28 @@ impl<T: Table> Wide<T> {
         was
     }
 
-    /// Takes the free offsets at or above `from` of the first word that has any, or the first of them if `most` is 1: the
-    /// word's index, and which.
-    pub(crate) fn grab(&mut self, from: u64, most: u64) -> Result<Option<(u64, u64)>, IdError> {
+    /// Takes the free offsets at or above `from` of the first word that has any, or the first one where no more can be
+    /// counted: the word's index, and which.
+    pub(crate) fn grab(&mut self, from: u64) -> Result<Option<(u64, u64)>, IdError> {
+        let room = self.room();
+        self.grab_most(from, if room < 64 { room.min(1) } else { 64 })
+    }
+
+    /// The same of the first word beyond that of index `w`.
+    pub(crate) fn grab_after(&mut self, w: u64) -> Result<Option<(u64, u64)>, IdError> {
+        match (w * 64 | 63).checked_add(1) {
+            Some(from) => self.grab(from),
+            None => Ok(None),
+        }
+    }
+
+    /// The same of at most so many: 64, 1 or none. For an owner that counts.
+    #[inline]
+    pub(crate) fn grab_most(
+        &mut self,
+        from: u64,
+        most: u64,
+    ) -> Result<Option<(u64, u64)>, IdError> {
         let Some(at) = self.next_free(from).filter(|_| most != 0) else {
             return Ok(None);
         };

@@ -33,13 +33,17 @@ impl WordCache {
     /// Hands out the lowest offset of the word that is loaded. Seven instructions.
     #[inline(always)]
     pub(crate) fn pop(&mut self) -> Option<u64> {
-        if self.here == 0 {
-            return None;
-        }
+        (self.here != 0).then(|| self.pop_loaded())
+    }
+
+    /// The same where it is known that there is one.
+    #[inline(always)]
+    pub(crate) fn pop_loaded(&mut self) -> u64 {
+        debug_assert_ne!(self.here, 0);
         let at = self.base + u64::from(self.here.trailing_zeros());
-        self.here &= self.here - 1;
+        self.here &= self.here.wrapping_sub(1);
         self.map.count_taken();
-        Some(at)
+        at
     }
 
     /// Loads the first word at or above `from` that has free offsets; false when there is none, and then nothing has

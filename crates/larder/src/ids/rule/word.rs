@@ -106,13 +106,18 @@ pub struct WordOrder<const RULE: u8> {
 impl<const RULE: u8> WordOrder<RULE> {
     #[inline(always)]
     fn pop(&mut self) -> Option<u64> {
-        let at = self.cache.pop()?;
+        self.cache.pop().map(|at| self.passed(at))
+    }
+
+    #[inline(always)]
+    fn passed(&mut self, at: u64) -> u64 {
         if RULE == CYCLIC {
             self.latest = at;
         }
-        Some(at)
+        at
     }
 
+    #[inline]
     fn refill(&mut self) -> Result<bool, IdError> {
         let found = if self.cache.is_loaded() {
             self.cache.load_next()?
@@ -156,7 +161,10 @@ impl<const RULE: u8> Order for WordOrder<RULE> {
     #[inline(always)]
     fn take_quickly(&mut self) -> Option<u64> {
         match self.pop() {
-            None if self.cache.load_next_quickly() => self.pop(),
+            None if self.cache.load_next_quickly() => {
+                let at = self.cache.pop_loaded();
+                Some(self.passed(at))
+            }
             at => at,
         }
     }
