@@ -102,7 +102,7 @@ impl<T: Table> Wide<T> {
 
     /// The same of the first word beyond that of index `w`.
     pub(crate) fn grab_after(&mut self, w: u64) -> Result<Option<(u64, u64)>, IdError> {
-        match (w * 64 | 63).checked_add(1) {
+        match (w + 1).checked_mul(64) {
             Some(from) => self.grab(from),
             None => Ok(None),
         }

@@ -307,7 +307,7 @@ mod tests {
                 model.push_back(n);
                 n += 1;
             }
-            if n % 2 == 0 {
+            if n.is_multiple_of(2) {
                 line.open();
             } else {
                 line.bar();
