@@ -7,7 +7,7 @@ use shuttle::sync::Mutex;
 use shuttle::thread;
 
 use super::IdSpace;
-use crate::ids::rule::{Any, Cyclic, Fifo, Lifo, Lowest};
+use crate::ids::rule::{Any, Cyclic, Fifo, Lifo, Lowest, Rule};
 use crate::ids::{Guard, IdError};
 
 const LEN: u64 = 12;
