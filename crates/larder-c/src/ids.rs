@@ -3,10 +3,8 @@
 use core::ffi::c_char;
 use std::sync::Arc;
 
-use larder::ids::rule::{Any, Clock, Cyclic, Fifo, Lowest, Monotonic, NearFull, Rested};
-use larder::ids::{
-    Allocate, Handle, IdError, IdRange, IdSpace, OnWrap, SharedRule, Tagged, Widths,
-};
+use larder::ids::rule::{Any, Cyclic, Fifo, Lowest, NearFull, Rested, Ticks};
+use larder::ids::{Allocate, Handle, IdError, IdRange, IdSpace, OnWrap, Rule, Tagged, Widths};
 
 use crate::call::{destroy, free, guard, on, take};
 use crate::error::{Failed, larder_error, larder_status};
@@ -87,29 +85,13 @@ pub unsafe extern "C" fn larder_ids_options_init(
     unsafe { init(options) }
 }
 
-/// What identifiers rest by: allocations, or nanoseconds.
-#[derive(Debug, Clone)]
-enum Rest {
-    Allocations,
-    Time(Monotonic),
-}
-
-impl Clock for Rest {
-    fn now(&self, allocations: u64) -> u64 {
-        match self {
-            Self::Allocations => allocations,
-            Self::Time(clock) => clock.now(allocations),
-        }
-    }
-}
-
 /// Identifiers under any rule.
 pub(crate) trait Space: Allocate<Id = u64> + Send + Sync {
     fn hits(&self) -> u64;
     fn bytes(&self) -> usize;
 }
 
-impl<R: SharedRule + Send + Sync> Space for IdSpace<R> {
+impl<R: Rule<Order: Send> + Send + Sync> Space for IdSpace<R> {
     fn hits(&self) -> u64 {
         self.stats().hits
     }
@@ -224,18 +206,15 @@ impl larder_ids_options {
     }
 
     /// The rule of identifiers that rest.
-    fn rest(&self) -> Result<Option<Rested<Lowest, Rest>>, Failed> {
+    fn rest(&self) -> Result<Option<Rested<Lowest>>, Failed> {
         let near_full = match self.flags & LARDER_IDS_RELAX_REST {
             0 => NearFull::Fail,
             _ => NearFull::Relax,
         };
         let (rest, clock) = match (self.rest_allocations, self.rest_ms) {
             (0, 0) => return Ok(None),
-            (rest, 0) => (rest, Rest::Allocations),
-            (0, ms) => (
-                ms.saturating_mul(1_000_000),
-                Rest::Time(Monotonic::default()),
-            ),
+            (rest, 0) => (rest, Ticks::Allocations),
+            (0, ms) => (ms.saturating_mul(1_000_000), Ticks::nanoseconds()),
             _ => {
                 return Err(Failed::said(
                     larder_status::LARDER_ARGUMENT,
@@ -247,7 +226,7 @@ impl larder_ids_options {
         Ok(Some(Rested::by_clock(Lowest, rest, near_full, clock)))
     }
 
-    fn space<R: SharedRule + Send + Sync + 'static>(
+    fn space<R: Rule<Order: Send> + Send + Sync + 'static>(
         &self,
         rule: R,
     ) -> Result<Arc<dyn Space>, Failed> {

@@ -4,9 +4,9 @@ use alloc::rc::Rc;
 use alloc::sync::Arc;
 use core::cell::{BorrowError, BorrowMutError, RefCell};
 
-use super::{Id, IdError, IdRange, Ids, Rule};
 #[cfg(feature = "std")]
-use super::{IdSpace, SharedRule};
+use super::IdSpace;
+use super::{Id, IdError, IdRange, Ids, Rule};
 
 /// Identifiers that can be allocated through a shared reference: what every layer stands on.
 ///
@@ -156,7 +156,7 @@ impl<R: Rule, T: Id> Allocate for RefCell<Ids<R, T>> {
 }
 
 #[cfg(feature = "std")]
-impl<R: SharedRule, T: Id> Allocate for IdSpace<R, T> {
+impl<R: Rule<Order: Send>, T: Id> Allocate for IdSpace<R, T> {
     type Id = T;
 
     #[inline]

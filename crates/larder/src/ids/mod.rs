@@ -40,10 +40,10 @@ pub use allocate::Allocate;
 pub use error::IdError;
 pub use guard::Guard;
 pub use owned::Ids;
-pub use range::{Bounds, Id, IdRange};
-pub use rule::Rule;
+pub use range::{Id, IdRange};
+pub use rule::{Rule, Shape};
 pub use snapshot::Snapshot;
 #[cfg(feature = "std")]
-pub use space::{Crossing, IdSpace, IdSpaceBuilder, Shape, SharedRule, SpaceStats};
+pub use space::{Crossing, IdSpace, IdSpaceBuilder, SpaceStats};
 #[cfg(target_has_atomic = "64")]
 pub use tagged::{Handle, OnWrap, Tagged, Widths};

@@ -1,11 +1,11 @@
 //! Identifiers of one owner.
 
-use alloc::format;
 use core::hint::cold_path;
 use core::marker::PhantomData;
+use core::ops::RangeBounds;
 
 use super::rule::Order;
-use super::{Bounds, Id, IdError, IdRange, Rule};
+use super::{Id, IdError, IdRange, Rule};
 
 /// Identifiers of a range, handed out by a rule, for one owner: no lock and no atomic instruction.
 ///
@@ -45,8 +45,8 @@ impl<R: Rule, T: Id> Ids<R, T> {
     ///
     /// # Errors
     /// [`IdError::Invalid`] for an empty range or a rule with absurd parameters, [`IdError::OutOfMemory`].
-    pub fn new(range: impl Bounds<Id = T>, rule: R) -> Result<Self, IdError> {
-        Self::over(range.bounds()?, rule)
+    pub fn new(range: impl RangeBounds<T>, rule: R) -> Result<Self, IdError> {
+        Self::over(IdRange::of(&range)?, rule)
     }
 
     pub(super) fn over(range: IdRange, rule: R) -> Result<Self, IdError> {
@@ -83,7 +83,7 @@ impl<R: Rule, T: Id> Ids<R, T> {
     /// # Ok::<(), IdError>(())
     /// ```
     pub fn rebuild(
-        range: impl Bounds<Id = T>,
+        range: impl RangeBounds<T>,
         rule: R,
         live: impl IntoIterator<Item = T>,
     ) -> Result<Self, IdError> {
@@ -199,15 +199,7 @@ impl<R: Rule, T: Id> Ids<R, T> {
     /// # Ok::<(), larder::ids::IdError>(())
     /// ```
     pub fn alloc_range(&mut self, count: u64, align: u64) -> Result<T, IdError> {
-        if count == 0 || align == 0 {
-            return Err(IdError::Invalid {
-                what: format!("a run of {count} identifiers aligned to {align}"),
-                advice: "ask for at least one, aligned to 1 or more",
-            });
-        }
-        let first = self.range.first();
-        // What must be added to the first identifier to make it a multiple.
-        let phase = (align - first % align) % align;
+        let phase = self.range.phase(count, align)?;
         match self.order.take_run(count, align, phase)? {
             Some(at) => Ok(self.id(at)),
             None => Err(IdError::NoRun { count, align }),
@@ -231,12 +223,12 @@ impl<R: Rule, T: Id> Ids<R, T> {
     /// pids.free_range(1u32..=300)?;
     /// # Ok::<(), IdError>(())
     /// ```
-    pub fn reserve(&mut self, band: impl Bounds<Id = T>) -> Result<(), IdError> {
-        self.reserve_range(band.bounds()?)
+    pub fn reserve(&mut self, band: impl RangeBounds<T>) -> Result<(), IdError> {
+        self.reserve_range(IdRange::of(&band)?)
     }
 
     pub(super) fn reserve_range(&mut self, band: IdRange) -> Result<(), IdError> {
-        let (first, last) = self.offsets(band)?;
+        let (first, last) = self.range.offsets(band)?;
         self.order
             .take_all(first, last)?
             .map_err(|at| IdError::Taken {
@@ -311,8 +303,8 @@ impl<R: Rule, T: Id> Ids<R, T> {
     /// # Errors
     /// [`IdError::NotAllocated`] with the first one that is not allocated, [`IdError::OutOfRange`],
     /// [`IdError::Invalid`] for an empty range, [`IdError::OutOfMemory`].
-    pub fn free_range(&mut self, ids: impl Bounds<Id = T>) -> Result<(), IdError> {
-        let (first, last) = self.offsets(ids.bounds()?)?;
+    pub fn free_range(&mut self, ids: impl RangeBounds<T>) -> Result<(), IdError> {
+        let (first, last) = self.range.offsets(IdRange::of(&ids)?)?;
         self.order
             .give_all(first, last)?
             .map_err(|at| IdError::NotAllocated {
@@ -343,24 +335,19 @@ impl<R: Rule, T: Id> Ids<R, T> {
     /// # Ok::<(), larder::ids::IdError>(())
     /// ```
     pub fn next_allocated(&self, from: T) -> Option<T> {
-        let at = self.ahead(from)?;
+        let at = self.range.ahead(from)?;
         self.order.next_taken(at).map(|at| self.id(at))
     }
 
     /// The lowest identifier of the range that is not allocated and not below `from`.
     pub(super) fn next_free(&self, from: T) -> Option<T> {
-        let at = self.ahead(from)?;
+        let at = self.range.ahead(from)?;
         self.order.next_free(at).map(|at| self.id(at))
     }
 
     /// The allocated identifiers, ascending.
     pub fn iter(&self) -> impl Iterator<Item = T> + '_ {
-        let mut from = Some(0);
-        core::iter::from_fn(move || {
-            let at = self.order.next_taken(from?)?;
-            from = self.behind(at);
-            Some(self.id(at))
-        })
+        self.range.list(|at| self.order.next_taken(at))
     }
 
     /// The allocated identifiers as ranges: ascending, and no two of them touch.
@@ -374,24 +361,9 @@ impl<R: Rule, T: Id> Ids<R, T> {
     /// # Ok::<(), larder::ids::IdError>(())
     /// ```
     pub fn runs(&self) -> impl Iterator<Item = IdRange> + '_ {
-        let mut from = Some(0);
-        core::iter::from_fn(move || {
-            let first = self.order.next_taken(from?)?;
-            from = self.order.next_free(first);
-            let last = from.map_or(self.range.last(), |end| self.range.first() + end - 1);
-            IdRange::new(self.range.first() + first, last).ok()
-        })
-    }
-
-    /// The offset after this one.
-    fn behind(&self, at: u64) -> Option<u64> {
-        (at < self.range.last() - self.range.first()).then(|| at + 1)
-    }
-
-    /// The offset of the first identifier that is not below `from`.
-    fn ahead(&self, from: T) -> Option<u64> {
-        let from = from.to_u64();
-        (from <= self.range.last()).then(|| from.saturating_sub(self.range.first()))
+        let order = &self.order;
+        self.range
+            .runs(|at| order.next_taken(at), |at| order.next_free(at))
     }
 
     /// The range that identifiers are taken from.
@@ -473,13 +445,6 @@ impl<R: Rule, T: Id> Ids<R, T> {
     /// ```
     pub fn order(&self) -> &R::Order {
         &self.order
-    }
-
-    fn offsets(&self, ids: IdRange) -> Result<(u64, u64), IdError> {
-        Ok((
-            self.range.offset(ids.first())?,
-            self.range.offset(ids.last())?,
-        ))
     }
 
     #[cold]

@@ -1,14 +1,14 @@
 //! The numbers that identifiers are taken from.
 
 use core::fmt;
-use core::ops::{Range, RangeInclusive};
+use core::iter;
+use core::ops::{Bound, RangeBounds};
 
 use alloc::format;
 
 use super::IdError;
 
 /// A range of identifiers that contains at least one: `first..=last`.
-///
 ///
 /// ```
 /// use larder::ids::IdRange;
@@ -51,6 +51,31 @@ impl IdRange {
             });
         }
         Ok(Self { first, last })
+    }
+
+    /// The range of these bounds; one that is open at an end goes as far as the integer.
+    pub(super) fn of<T: Id>(bounds: &impl RangeBounds<T>) -> Result<Self, IdError> {
+        let first = match bounds.start_bound() {
+            Bound::Included(first) => Some(first.to_u64()),
+            Bound::Excluded(before) => before.to_u64().checked_add(1),
+            Bound::Unbounded => Some(0),
+        };
+        let last = match bounds.end_bound() {
+            Bound::Included(last) => Some(last.to_u64()),
+            Bound::Excluded(end) => end.to_u64().checked_sub(1),
+            Bound::Unbounded => Some(T::from_u64(u64::MAX).to_u64()),
+        };
+        match (first, last) {
+            (Some(first), Some(last)) => Self::new(first, last),
+            _ => Err(IdError::Invalid {
+                what: format!(
+                    "the range {:?}..{:?}",
+                    bounds.start_bound(),
+                    bounds.end_bound()
+                ),
+                advice: "give a range with at least one identifier, the smaller end first",
+            }),
+        }
     }
 
     /// The smallest identifier.
@@ -124,6 +149,72 @@ impl IdRange {
     }
 }
 
+/// What spaces of every kind ask of their range, in offsets from its first identifier.
+impl IdRange {
+    /// The first and last offset of a range within this one.
+    pub(super) fn offsets(self, within: Self) -> Result<(u64, u64), IdError> {
+        Ok((self.offset(within.first)?, self.offset(within.last)?))
+    }
+
+    /// The offset of the first identifier that is not below `from`.
+    pub(super) fn ahead(self, from: impl Id) -> Option<u64> {
+        let from = from.to_u64();
+        (from <= self.last).then(|| from.saturating_sub(self.first))
+    }
+
+    /// The offset after this one.
+    fn behind(self, at: u64) -> Option<u64> {
+        (at < self.last - self.first).then(|| at + 1)
+    }
+
+    /// What the offset of a multiple of `align` is more than a multiple.
+    pub(super) fn phase(self, count: u64, align: u64) -> Result<u64, IdError> {
+        if count == 0 || align == 0 {
+            return Err(IdError::Invalid {
+                what: format!("a run of {count} identifiers aligned to {align}"),
+                advice: "ask for at least one, aligned to 1 or more",
+            });
+        }
+        Ok((align - self.first % align) % align)
+    }
+
+    /// The allocated identifiers, ascending.
+    pub(super) fn list<T: Id>(
+        self,
+        next_taken: impl Fn(u64) -> Option<u64>,
+    ) -> impl Iterator<Item = T> {
+        let mut from = Some(0);
+        iter::from_fn(move || {
+            let at = next_taken(from?)?;
+            from = self.behind(at);
+            Some(T::from_u64(self.first + at))
+        })
+    }
+
+    /// The allocated identifiers as ranges, ascending. No two of them touch, whatever other threads do meanwhile: what was
+    /// just seen to be free is not looked at again.
+    pub(super) fn runs(
+        self,
+        next_taken: impl Fn(u64) -> Option<u64>,
+        next_free: impl Fn(u64) -> Option<u64>,
+    ) -> impl Iterator<Item = IdRange> {
+        let mut from = Some(0);
+        iter::from_fn(move || {
+            loop {
+                let at = next_taken(from?)?;
+                let end = next_free(at);
+                from = end.and_then(|end| self.behind(end));
+                // Otherwise it was freed meanwhile.
+                if end != Some(at) {
+                    let first = self.first + at;
+                    let last = end.map_or(self.last, |end| self.first + end - 1);
+                    return Some(IdRange { first, last });
+                }
+            }
+        })
+    }
+}
+
 impl fmt::Display for IdRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}..={}", self.first, self.last)
@@ -139,23 +230,13 @@ pub trait Id: Copy + Ord + fmt::Debug + fmt::Display {
     fn from_u64(number: u64) -> Self;
 }
 
-/// What identifiers can be taken from: `first..end` or `first..=last` of any unsigned integer, or an [`IdRange`].
-pub trait Bounds {
-    /// The integer.
-    type Id: Id;
+impl RangeBounds<u64> for IdRange {
+    fn start_bound(&self) -> Bound<&u64> {
+        Bound::Included(&self.first)
+    }
 
-    /// The range.
-    ///
-    /// # Errors
-    /// [`IdError::Invalid`] for an empty or reversed one.
-    fn bounds(self) -> Result<IdRange, IdError>;
-}
-
-impl Bounds for IdRange {
-    type Id = u64;
-
-    fn bounds(self) -> Result<IdRange, IdError> {
-        Ok(self)
+    fn end_bound(&self) -> Bound<&u64> {
+        Bound::Included(&self.last)
     }
 }
 
@@ -170,28 +251,6 @@ macro_rules! ids {
             #[inline]
             fn from_u64(number: u64) -> Self {
                 number as $int
-            }
-        }
-
-        impl Bounds for RangeInclusive<$int> {
-            type Id = $int;
-
-            fn bounds(self) -> Result<IdRange, IdError> {
-                IdRange::new(u64::from(*self.start()), u64::from(*self.end()))
-            }
-        }
-
-        impl Bounds for Range<$int> {
-            type Id = $int;
-
-            fn bounds(self) -> Result<IdRange, IdError> {
-                if self.is_empty() {
-                    return Err(IdError::Invalid {
-                        what: format!("the range {}..{}", self.start, self.end),
-                        advice: "give a range with at least one identifier, the smaller end first",
-                    });
-                }
-                IdRange::new(u64::from(self.start), u64::from(self.end) - 1)
             }
         }
     )*};

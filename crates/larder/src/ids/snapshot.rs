@@ -66,23 +66,18 @@ impl Snapshot {
     /// # Errors
     /// [`IdError::OutOfMemory`]; [`IdError::Invalid`] for a rule whose name has more than 255 bytes.
     pub fn of<A: Allocate>(ids: &A, rule: &impl Rule) -> Result<Self, IdError> {
-        let mut runs = Vec::new();
-        let mut from = Some(ids.range().first());
-        while let Some(first) = from.and_then(|from| ids.next_allocated(A::Id::from_u64(from))) {
-            let end = ids.next_free(first).map(Id::to_u64);
-            let first = first.to_u64();
-            // What was just seen to be free is not looked at again, so that no two runs touch.
-            from = end
-                .filter(|&end| end < ids.range().last())
-                .map(|end| end + 1);
-            let last = end.map_or(ids.range().last(), |end| end.wrapping_sub(1));
-            if end != Some(first) {
-                push(&mut runs, IdRange::new(first, last)?)?;
-            }
+        let (range, mut runs) = (ids.range(), Vec::new());
+        let id = |at: u64| A::Id::from_u64(range.first() + at);
+        let offset = |id: A::Id| id.to_u64() - range.first();
+        for run in range.runs(
+            |at| ids.next_allocated(id(at)).map(offset),
+            |at| ids.next_free(id(at)).map(offset),
+        ) {
+            push(&mut runs, run)?;
         }
         let rule = String::from(name(&format!("{rule:?}")));
         let cursor = ids.cursor().map(Id::to_u64);
-        Self::checked(ids.range(), rule, cursor, runs, u64::MAX)
+        Self::checked(range, rule, cursor, runs, u64::MAX)
     }
 
     /// A snapshot of at most so many identifiers, if its parts agree.

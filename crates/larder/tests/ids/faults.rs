@@ -5,12 +5,12 @@ use std::sync::Arc;
 use crate::common::modes;
 use crate::spaces::*;
 use larder::ids::rule::{Cyclic, Epochs, Fifo, Lifo, Lowest, Random};
-use larder::ids::{IdError, IdSpace, SharedRule};
+use larder::ids::{IdError, IdSpace, Rule};
 use larder::os::Linux;
 use larder::os::rseq::Mode;
 use larder::os::testing::{Failing, Hooked};
 
-fn starve<R: SharedRule>(rule: R, mode: Mode, many: usize) {
+fn starve<R: Rule<Order: Send>>(rule: R, mode: Mode, many: usize) {
     for first in 0..7 {
         let system = Arc::new(Hooked::new(Linux, Failing::from(first, many)));
         let ids = IdSpace::builder(0u64..1000, rule.clone())

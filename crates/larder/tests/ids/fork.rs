@@ -7,11 +7,11 @@ use crate::common::fork::{Storm, fork};
 use crate::common::{Rng, alone};
 use crate::spaces::*;
 use larder::ids::rule::{Cyclic, Epochs, Fifo, Lifo, Lowest, Random};
-use larder::ids::{IdError, IdSpace, SharedRule};
+use larder::ids::{IdError, IdSpace, Rule};
 use larder::os::rseq::Mode;
 
 /// What the child does: takes all that is left, frees it, and has threads of its own.
-fn use_space<R: SharedRule + Sync>(ids: &IdSpace<R>, mine: &[u64], others: usize, len: u64) {
+fn use_space<R: Rule<Order: Send> + Sync>(ids: &IdSpace<R>, mine: &[u64], others: usize, len: u64) {
     let mut held: Vec<u64> = std::iter::from_fn(|| ids.alloc().ok()).collect();
     for &id in mine {
         assert!(ids.is_allocated(id));
@@ -37,7 +37,7 @@ fn use_space<R: SharedRule + Sync>(ids: &IdSpace<R>, mine: &[u64], others: usize
     ids.free_many(mine).unwrap();
 }
 
-fn storm<R: SharedRule + Sync>(rule: R, mode: Mode) {
+fn storm<R: Rule<Order: Send> + Sync>(rule: R, mode: Mode) {
     const LEN: u64 = 1000;
     const THREADS: u64 = 3;
     const HELD: usize = 100;

@@ -7,10 +7,10 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use larder::ids::rule::{Cyclic, Epochs, Fifo, Lifo, Lowest, Random};
-use larder::ids::{IdError, IdSpace, SharedRule};
+use larder::ids::{IdError, IdSpace, Rule};
 use larder::os::rseq::Mode;
 
-pub(crate) fn space<R: SharedRule>(rule: R, first: u64, len: u64, mode: Mode) -> IdSpace<R> {
+pub(crate) fn space<R: Rule<Order: Send>>(rule: R, first: u64, len: u64, mode: Mode) -> IdSpace<R> {
     IdSpace::builder(first..first + len, rule)
         .mode(mode)
         .build()
@@ -62,7 +62,7 @@ impl Owners {
 }
 
 /// Takes everything, which is exactly `len`, and puts it back.
-pub(crate) fn assert_holds<R: SharedRule>(space: &IdSpace<R>, len: u64) {
+pub(crate) fn assert_holds<R: Rule<Order: Send>>(space: &IdSpace<R>, len: u64) {
     let mut seen = BTreeSet::new();
     let error = loop {
         match space.alloc() {

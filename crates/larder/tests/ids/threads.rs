@@ -9,10 +9,16 @@ use crate::common::cpus::{allowed_cpus, pin};
 use crate::common::{Rng, modes, stress};
 use crate::spaces::*;
 use larder::ids::rule::{Cyclic, Epochs, Fifo, Lifo, Lowest, Random};
-use larder::ids::{IdError, SharedRule};
+use larder::ids::{IdError, Rule};
 use larder::os::rseq::Mode;
 
-fn stress_owners<R: SharedRule + Sync>(rule: R, mode: Mode, len: u64, threads: u8, seconds: f64) {
+fn stress_owners<R: Rule<Order: Send> + Sync>(
+    rule: R,
+    mode: Mode,
+    len: u64,
+    threads: u8,
+    seconds: f64,
+) {
     let ids = space(rule, 1000, len, mode);
     let owners = Owners::new(1000, len);
     let end = Instant::now() + stress(mode, seconds);
@@ -130,7 +136,7 @@ fn no_identifier_has_two_owners_where_there_are_few() {
 
 /// Threads together take everything and get the error 'full' exactly then. One identifier is freed, and another thread gets
 /// it.
-fn exhaust<R: SharedRule + Sync>(rule: R, mode: Mode, len: u64, threads: usize) {
+fn exhaust<R: Rule<Order: Send> + Sync>(rule: R, mode: Mode, len: u64, threads: usize) {
     let ids = space(rule, 5, len, mode);
     let lists: Vec<Vec<u64>> = std::thread::scope(|s| {
         let threads: Vec<_> = (0..threads)
@@ -222,7 +228,7 @@ fn the_last_ones_of_another_cpu_are_found() {
 
 /// While one thread frees and takes one and the same identifier, another gets the error 'full' at times, but finds every
 /// identifier that is free when it asks, and stays so.
-fn full_is_true<R: SharedRule + Sync>(rule: R, mode: Mode, len: u64) {
+fn full_is_true<R: Rule<Order: Send> + Sync>(rule: R, mode: Mode, len: u64) {
     let ids = space(rule, 0, len, mode);
     for _ in 0..len {
         ids.alloc().unwrap();
@@ -275,7 +281,7 @@ fn full_is_said_only_when_it_is_true() {
 }
 
 /// Two threads free the same identifiers at the same moment: for each, one of the two gets an error.
-fn free_twice<R: SharedRule + Sync>(rule: R, mode: Mode) {
+fn free_twice<R: Rule<Order: Send> + Sync>(rule: R, mode: Mode) {
     const LEN: u64 = 400;
     let ids = space(rule, 7, LEN, mode);
     let start = Barrier::new(2);
@@ -313,7 +319,7 @@ fn of_two_who_free_the_same_one_is_told() {
 
 /// The promise of a shared rule: see `Shape::InOrder`. One thread, so that the order of things is known; the scheduler may
 /// move it.
-fn distances<R: SharedRule>(rule: R, mode: Mode, promise: impl Fn(u64) -> u64) {
+fn distances<R: Rule<Order: Send>>(rule: R, mode: Mode, promise: impl Fn(u64) -> u64) {
     const LEN: u64 = 8000;
     let cpus = std::thread::available_parallelism().unwrap().get() as u64;
     for live in [1000, 6000, 7900, 7990] {
@@ -348,7 +354,7 @@ fn the_distance_of_reuse_is_as_promised() {
 }
 
 /// What was never handed out is refused, wherever it lies.
-fn foreign<R: SharedRule>(rule: R, mode: Mode) {
+fn foreign<R: Rule<Order: Send>>(rule: R, mode: Mode) {
     let ids = space(rule, 100, 1000, mode);
     assert_eq!(ids.free(100), Err(IdError::NotAllocated { id: 100 }));
     let mine = ids.alloc().unwrap();
@@ -399,7 +405,7 @@ impl Drop for Kept {
     }
 }
 
-fn die<R: SharedRule + Send + Sync + 'static>(rule: R, mode: Mode) {
+fn die<R: Rule<Order: Send> + Send + Sync + 'static>(rule: R, mode: Mode) {
     let ids = Arc::new(space(rule, 0, 300, mode));
     for _ in 0..30 {
         let threads: Vec<_> = (0..4)
@@ -432,7 +438,7 @@ fn threads_that_end_lose_nothing() {
     for_all!(die());
 }
 
-fn moved<R: SharedRule + Sync>(rule: R, mode: Mode, cpus: &[usize]) {
+fn moved<R: Rule<Order: Send> + Sync>(rule: R, mode: Mode, cpus: &[usize]) {
     const LEN: u64 = 600;
     let ids = space(rule, 0, LEN, mode);
     let owners = Owners::new(0, LEN);

@@ -8,7 +8,7 @@ use crate::common::cpus::{allowed_cpus, pin};
 use crate::common::{Rng, modes};
 use crate::spaces::*;
 use larder::ids::rule::{Cyclic, Epochs, Fifo, Lifo, Lowest, Random};
-use larder::ids::{IdError, IdSpace, Shape, SharedRule};
+use larder::ids::{IdError, IdSpace, Rule, Shape};
 use larder::os::Linux;
 use larder::os::rseq::Mode;
 use larder::os::testing::{Failing, Hooked};
@@ -16,7 +16,7 @@ use larder::os::testing::{Failing, Hooked};
 /// More than are taken before there are magazines.
 const OPENED: u64 = 70;
 
-fn first_ones<R: SharedRule>(rule: R, mode: Mode) {
+fn first_ones<R: Rule<Order: Send>>(rule: R, mode: Mode) {
     // The system has no memory at all.
     let system = Arc::new(Hooked::new(Linux, Failing::from(0, usize::MAX / 2)));
     let ids = IdSpace::builder(10u64..1010, rule)
@@ -45,7 +45,7 @@ fn the_first_ones_need_no_magazines() {
     for_all!(first_ones());
 }
 
-fn opened<R: SharedRule>(rule: R, mode: Mode) {
+fn opened<R: Rule<Order: Send>>(rule: R, mode: Mode) {
     let ids = space(rule, 0, 1000, mode);
     // Some are taken by name, so that they are not the first ones.
     ids.reserve(500_u64..600).unwrap();
@@ -65,7 +65,7 @@ fn what_was_taken_before_there_were_magazines_is_known_after() {
     for_all!(opened());
 }
 
-fn rebuilt<R: SharedRule>(rule: R, _: Mode) {
+fn rebuilt<R: Rule<Order: Send>>(rule: R, _: Mode) {
     let live: BTreeSet<u64> = (7..1007).filter(|id| id % 3 == 0).collect();
     let ids = IdSpace::rebuild(7u64..1007, rule.clone(), live.iter().rev().copied()).unwrap();
     assert!(ids.iter().eq(live.iter().copied()));

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use crate::common::{Rng, modes, stress};
 use crate::spaces::*;
 use larder::ids::rule::{Cyclic, Epochs, Fifo, Lifo, Lowest, NearFull, Random, Rested};
-use larder::ids::{Crossing, IdError, IdSpace, SharedRule};
+use larder::ids::{Crossing, IdError, IdSpace, Rule};
 use larder::os::rseq::Mode;
 
 /// More threads than identifiers: each waits for one, takes it, and frees it. If a wake-up were lost, the test would hang.
-fn queue<R: SharedRule + Sync>(rule: R, mode: Mode, len: u64, threads: u8) {
+fn queue<R: Rule<Order: Send> + Sync>(rule: R, mode: Mode, len: u64, threads: u8) {
     let ids = space(rule, 0, len, mode);
     let owners = Owners::new(0, len);
     let end = Instant::now() + stress(mode, 0.3);
@@ -69,7 +69,7 @@ fn whoever_waits_is_served() {
     for_all!(queue(100, 6));
 }
 
-fn wake<R: SharedRule + Sync>(rule: R, mode: Mode) {
+fn wake<R: Rule<Order: Send> + Sync>(rule: R, mode: Mode) {
     const LEN: u64 = 130;
     let ids = space(rule, 0, LEN, mode);
     for _ in 0..LEN {
@@ -125,7 +125,7 @@ fn the_longest_waits_no_longer() {
 }
 
 /// A space, and a list of the crossings that it reports.
-fn watched<R: SharedRule>(
+fn watched<R: Rule<Order: Send>>(
     rule: R,
     mode: Mode,
     len: u64,
@@ -170,7 +170,7 @@ fn marks_of_an_exact_space_are_exact() {
     }
 }
 
-fn scarce<R: SharedRule>(rule: R, mode: Mode) {
+fn scarce<R: Rule<Order: Send>>(rule: R, mode: Mode) {
     let len = 4000;
     let (ids, seen) = watched(rule, mode, len, &[1000]);
     let mut held = Vec::new();
@@ -322,7 +322,7 @@ const SHORT: Duration = Duration::from_millis(20);
 const LONG: Duration = Duration::from_secs(3600);
 
 /// A space without a free identifier.
-fn all_taken(rest: Duration, len: u64) -> Arc<IdSpace<impl SharedRule>> {
+fn all_taken(rest: Duration, len: u64) -> Arc<IdSpace<impl Rule<Order: Send>>> {
     let rule = Rested::time(Lowest, rest, NearFull::Fail);
     let ids = IdSpace::new(0..len, rule).unwrap();
     for _ in 0..len {
@@ -332,7 +332,7 @@ fn all_taken(rest: Duration, len: u64) -> Arc<IdSpace<impl SharedRule>> {
 }
 
 /// Waits in threads of their own, and returns when all of them do. What they get comes by the channel.
-fn wait_in_threads<R: SharedRule + 'static>(
+fn wait_in_threads<R: Rule<Order: Send> + 'static>(
     ids: &Arc<IdSpace<R>>,
     threads: u64,
     wait: impl Fn(&IdSpace<R>) -> Result<u64, IdError> + Copy + Send + 'static,

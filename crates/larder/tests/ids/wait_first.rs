@@ -6,7 +6,7 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use larder::ids::rule::{Clock, Lowest, NearFull, Rested, Rule};
-use larder::ids::{IdError, IdSpace, Shape, SharedRule};
+use larder::ids::{IdError, IdSpace, Shape};
 
 thread_local! {
     /// How often the clock is read by this thread before it ticks.
@@ -34,14 +34,11 @@ macro_rules! shared {
 
         impl Rule for $name {
             type Order = <Rested<Lowest, Ticks> as Rule>::Order;
+            const SHAPE: Shape = Shape::$shape;
 
             fn order(&self, last: u64) -> Result<Self::Order, IdError> {
                 self.0.order(last)
             }
-        }
-
-        impl SharedRule for $name {
-            const SHAPE: Shape = Shape::$shape;
         }
     };
 }
@@ -53,8 +50,8 @@ shared!(InPlace, InPlace);
 type Ask<R> = fn(&IdSpace<R>) -> Result<u64, IdError>;
 
 /// Every way to ask for identifier 2 or for any, and the error for a caller that may not have it.
-fn asks<R: SharedRule>(len: u64) -> [(Ask<R>, IdError); 7] {
-    fn some<R: SharedRule, const N: usize>(ids: &IdSpace<R>) -> Result<u64, IdError> {
+fn asks<R: Rule<Order: Send>>(len: u64) -> [(Ask<R>, IdError); 7] {
+    fn some<R: Rule<Order: Send>, const N: usize>(ids: &IdSpace<R>) -> Result<u64, IdError> {
         ids.alloc_many(&mut [0; N]).map(|n| n as u64)
     }
     let full = IdError::Full { allocated: len };
@@ -78,7 +75,7 @@ fn asks<R: SharedRule>(len: u64) -> [(Ask<R>, IdError); 7] {
 /// `late` is how often the clock is read before it ticks: 0 has ticked, 1 ticks between two looks of one call.
 fn nobody_before<R>(rule: fn(Rested<Lowest, Ticks>) -> R, len: u64, late: u32)
 where
-    R: SharedRule + Sync + Send + 'static,
+    R: Rule<Order: Send> + Sync + Send + 'static,
 {
     let waits: [Ask<R>; 2] = [
         |ids| ids.alloc_wait(),

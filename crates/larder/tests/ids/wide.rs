@@ -2,8 +2,6 @@
 
 use larder::ids::{IdError, IdRange, Ids, rule::Cyclic, rule::Lowest};
 
-const ALL32: u128 = 1 << 32;
-
 /// Spread over 2^32 as if at random.
 fn scattered(n: u64) -> u64 {
     n.wrapping_mul(0x9E37_79B1) & 0xFFFF_FFFF
@@ -32,19 +30,27 @@ fn two_to_the_32_but_for_one_in_ten_thousand_takes_four_mebibytes() {
     assert!(ids.bytes() < 2 << 20, "{}", ids.bytes());
 }
 
+/// Of 2^32 it takes two words. Of 2^64 no two are near each other, so each has a chunk of its own.
 #[test]
-fn an_isolated_identifier_takes_two_words() {
-    let mut ids = Ids::new(0u64..=u64::from(u32::MAX), Lowest).unwrap();
-    let taken = 429_497;
-    for n in 0..taken {
-        ids.alloc_at(scattered(n)).unwrap();
+fn an_isolated_identifier_takes_a_few_words() {
+    for (range, bytes) in [
+        (IdRange::new(0, (1 << 32) - 1).unwrap(), 16),
+        (IdRange::ALL, 64),
+    ] {
+        let mut ids = Ids::new(range, Lowest).unwrap();
+        let taken = 429_497;
+        let shift = if range == IdRange::ALL { 32 } else { 0 };
+        for n in 0..taken {
+            ids.alloc_at(scattered(n) << shift).unwrap();
+        }
+        let each = ids.bytes() as f64 / taken as f64;
+        assert!(each <= f64::from(bytes), "{each} bytes of {range}");
+        for n in 0..taken {
+            ids.free(scattered(n) << shift).unwrap();
+        }
+        assert_eq!(ids.free_count(), range.len());
+        assert_eq!(ids.next_allocated(0), None);
     }
-    assert!(ids.bytes() as u64 <= 16 * taken, "{}", ids.bytes());
-    for n in 0..taken {
-        ids.free(scattered(n)).unwrap();
-    }
-    assert_eq!(ids.free_count(), ALL32);
-    assert_eq!(ids.next_allocated(0), None);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail, ensure};
 use larder::ids::rule::{self, Clock, NearFull, Rested};
-use larder::ids::{Allocate, IdError, IdRange, IdSpace, Ids, Shape, SharedRule};
+use larder::ids::{Allocate, IdError, IdRange, IdSpace, Ids, Rule, Shape};
 
 use super::plan::{CALLS, CYCLIC, EPOCHS, FIRST_FREED, LAST_FREED, LOWEST, RESTED, TIMED};
 use crate::contestants::ids::{IdSource, Live, Rng, Stack, Start};
@@ -71,19 +71,25 @@ pub(super) fn run<S: IdSource>(params: &Params) -> anyhow::Result<Measures> {
 
 /// How a space by a rule is made, and how far it keeps the rule.
 pub(super) trait Kind {
-    fn make<R: SharedRule>(range: IdRange, rule: R) -> Result<impl Allocate<Id = u64>, IdError>;
-    fn shape<R: SharedRule>() -> Shape;
+    fn make<R: Rule<Order: Send>>(
+        range: IdRange,
+        rule: R,
+    ) -> Result<impl Allocate<Id = u64>, IdError>;
+    fn shape<R: Rule<Order: Send>>() -> Shape;
 }
 
 /// [`Ids`], of one owner.
 pub(super) struct Owned;
 
 impl Kind for Owned {
-    fn make<R: SharedRule>(range: IdRange, rule: R) -> Result<impl Allocate<Id = u64>, IdError> {
+    fn make<R: Rule<Order: Send>>(
+        range: IdRange,
+        rule: R,
+    ) -> Result<impl Allocate<Id = u64>, IdError> {
         Ids::new(range, rule).map(RefCell::new)
     }
 
-    fn shape<R: SharedRule>() -> Shape {
+    fn shape<R: Rule<Order: Send>>() -> Shape {
         Shape::Exact
     }
 }
@@ -92,11 +98,14 @@ impl Kind for Owned {
 pub(super) struct Shared;
 
 impl Kind for Shared {
-    fn make<R: SharedRule>(range: IdRange, rule: R) -> Result<impl Allocate<Id = u64>, IdError> {
+    fn make<R: Rule<Order: Send>>(
+        range: IdRange,
+        rule: R,
+    ) -> Result<impl Allocate<Id = u64>, IdError> {
         IdSpace::new(range, rule)
     }
 
-    fn shape<R: SharedRule>() -> Shape {
+    fn shape<R: Rule<Order: Send>>() -> Shape {
         R::SHAPE
     }
 }
@@ -143,7 +152,10 @@ fn range(params: &Params) -> anyhow::Result<IdRange> {
     Ok(IdRange::new(0, last)?)
 }
 
-fn by_allocations<K: Kind, R: SharedRule>(params: &Params, rule: R) -> anyhow::Result<Measures> {
+fn by_allocations<K: Kind, R: Rule<Order: Send>>(
+    params: &Params,
+    rule: R,
+) -> anyhow::Result<Measures> {
     let (name, batch) = (params.text("rule")?, params.int("batch")?);
     let alone = |free| stated(name, free, batch);
     let least = |free, cpus| of_shape(K::shape::<R>(), alone, free, cpus);

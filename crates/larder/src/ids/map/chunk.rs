@@ -211,7 +211,12 @@ impl Chunk {
         if want > MOST {
             let mut bits = Bits::new(!free)?;
             for &at in listed {
-                bits.change(at.into(), at.into(), free);
+                let (w, bit) = split(at.into());
+                if free {
+                    bits.insert(w, bit);
+                } else {
+                    bits.remove(w, bit);
+                }
             }
             bits.change(first, last, free);
             *self = Self::Bits(bits);
@@ -222,9 +227,7 @@ impl Chunk {
             Self::Short(short) if want <= SHORT as u64 => {
                 (first..=last).for_each(|at| short.push(at));
             }
-            Self::List(list) if want < list.0.len() as u64 => {
-                (first..=last).for_each(|at| list.push(at));
-            }
+            Self::List(list) if want < list.0.len() as u64 => list.extend(first, last),
             _ => {
                 let Err((_, listed)) = self.form() else {
                     return Ok(());
@@ -232,8 +235,8 @@ impl Chunk {
                 // By half of what is there, so that the list is not copied at each of many.
                 let room = (want as usize).max(listed.len() * 3 / 2);
                 let mut list = List::new(free, room)?;
-                listed.iter().for_each(|&at| list.push(at.into()));
-                (first..=last).for_each(|at| list.push(at));
+                list.copy(listed);
+                list.extend(first, last);
                 *self = Self::List(list);
             }
         }
@@ -295,7 +298,7 @@ impl Chunk {
             && kept < list.0.len() / 8
             && let Ok(mut smaller) = List::new(list.of_free(), kept * 2)
         {
-            list.listed().iter().for_each(|&at| smaller.push(at.into()));
+            smaller.copy(list.listed());
             *self = Self::List(smaller);
         }
     }
@@ -320,7 +323,7 @@ impl Chunk {
             let word = bits.word(w);
             let mut left = if of_free { word } else { !word };
             while left != 0 {
-                list.push(join(w, left));
+                list.extend(join(w, left), join(w, left));
                 left &= left - 1;
             }
         }
@@ -414,11 +417,23 @@ impl List {
         self.0.get(1..=self.len()).unwrap_or_default()
     }
 
-    /// Adds one that is not there; there is room.
-    fn push(&mut self, at: u64) {
-        let len = self.len() + 1;
-        self.0[len] = at as u16;
-        self.set_len(len);
+    /// Adds `first..=last`, none of which is there; there is room.
+    fn extend(&mut self, first: u64, last: u64) {
+        let (len, count) = (self.len(), (last - first) as usize + 1);
+        if let Some(slots) = self.0.get_mut(len + 1..=len + count) {
+            for (slot, at) in slots.iter_mut().zip(first..) {
+                *slot = at as u16;
+            }
+            self.set_len(len + count);
+        }
+    }
+
+    /// Lists the same as another; there is room.
+    fn copy(&mut self, listed: &[u16]) {
+        if let Some(slots) = self.0.get_mut(1..=listed.len()) {
+            slots.copy_from_slice(listed);
+            self.set_len(listed.len());
+        }
     }
 }
 

@@ -10,28 +10,14 @@ use crate::ids::IdError;
 /// The widest range that this map serves.
 pub(crate) const DENSE: u64 = 1 << 24;
 
-/// The free offsets of a range of at most 2^24. Those that no method has reached are free and take no memory.
-pub(crate) trait Near: core::fmt::Debug {
-    fn new(last: u64) -> Self;
-    fn bytes(&self) -> usize;
-    fn is_free(&self, at: u64) -> bool;
-    /// Takes one; false when it is taken already.
-    fn take(&mut self, at: u64) -> Result<bool, IdError>;
-    /// Gives one back; false when it is free already or beyond the range.
-    fn give(&mut self, at: u64) -> bool;
-    /// Takes `first..=last`, all of which are free.
-    fn take_span(&mut self, first: u64, last: u64) -> Result<(), IdError>;
-    fn next_free(&self, from: u64) -> Option<u64>;
-    /// The first offset of `first..=last` that is taken.
-    fn first_taken(&self, first: u64, last: u64) -> Option<u64>;
-}
-
-/// Bits, 1 = free, with two levels of summary: 1 = the word is not empty. A summary is changed only when a word becomes
-/// empty or stops being empty. 1.016 bits an offset.
+/// The free offsets of a range of at most 2^24 as bits, 1 = free. The words reach as far as offsets were taken: those
+/// beyond are all free. They are made in steps that double.
 ///
-/// The words reach as far as offsets were taken: those beyond are all free. They are made in steps that double.
+/// When they are searched they have two levels of summary: 1 = the word is not empty. A summary is changed only when a word
+/// becomes empty or stops being empty. 1.016 bits an offset. Otherwise they have none and count nothing, because a queue knows
+/// which offset is next: they detect an offset that is given back twice.
 #[derive(Debug)]
-pub(crate) struct Dense {
+pub(crate) struct Dense<const SEARCHED: bool = true> {
     words: Vec<u64>,
     some: Vec<u64>,
     /// At most 4096 words have a summary, so 64 words of the next level are enough.
@@ -44,8 +30,8 @@ pub(crate) struct Dense {
     last: u64,
 }
 
-impl Near for Dense {
-    fn new(last: u64) -> Self {
+impl<const SEARCHED: bool> Dense<SEARCHED> {
+    pub(crate) fn new(last: u64) -> Self {
         debug_assert!(last < DENSE);
         Self {
             words: Vec::new(),
@@ -58,17 +44,19 @@ impl Near for Dense {
         }
     }
 
-    fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         (self.words.capacity() + self.some.capacity() + self.more.capacity()) * 8
     }
 
     #[inline]
-    fn is_free(&self, at: u64) -> bool {
+    pub(crate) fn is_free(&self, at: u64) -> bool {
         let (w, bit) = split(at);
         self.words.get(w).is_none_or(|word| word & bit != 0)
     }
 
-    fn take(&mut self, at: u64) -> Result<bool, IdError> {
+    /// Takes one; false when it is taken already.
+    #[inline]
+    pub(crate) fn take(&mut self, at: u64) -> Result<bool, IdError> {
         let (w, bit) = split(at);
         self.reach(w)?;
         let was = self.words[w] & bit != 0;
@@ -79,11 +67,11 @@ impl Near for Dense {
         Ok(was)
     }
 
-    #[inline]
-    fn give(&mut self, at: u64) -> bool {
+    /// Gives one of the range back; false when it is free already.
+    #[inline(always)]
+    pub(crate) fn give(&mut self, at: u64) -> bool {
         let (w, bit) = split(at);
         let Some(word) = self.words.get_mut(w) else {
-            cold_path();
             return false;
         };
         let old = *word;
@@ -93,26 +81,26 @@ impl Near for Dense {
             cold_path();
             return false;
         }
-        // Whether the word was empty cannot be predicted when nearly all are taken; to say again that it is not costs
-        // less than to guess wrong.
-        if self.taken > self.words_vary {
-            self.filled_maybe(w);
-        } else if old == 0 {
-            cold_path();
-            self.filled(w);
+        if SEARCHED {
+            self.taken -= 1;
+            // Whether the word was empty cannot be predicted when nearly all are taken; to say again that it is not costs
+            // less than to guess wrong.
+            if self.taken >= self.words_vary || old == 0 {
+                self.filled(w);
+            }
         }
-        self.taken -= 1;
         true
     }
 
-    fn take_span(&mut self, first: u64, last: u64) -> Result<(), IdError> {
+    /// Takes `first..=last`, all of which are free.
+    pub(crate) fn take_span(&mut self, first: u64, last: u64) -> Result<(), IdError> {
         self.reach(split(last).0)?;
         masks(first, last).for_each(|(w, mask)| self.remove(w, mask));
-        self.taken += last - first + 1;
+        self.taken = self.taken.wrapping_add(last - first + 1);
         Ok(())
     }
 
-    fn next_free(&self, from: u64) -> Option<u64> {
+    pub(crate) fn next_free(&self, from: u64) -> Option<u64> {
         let (w, bit) = split(from);
         let Some(word) = self.words.get(w) else {
             return (from <= self.last).then_some(from);
@@ -121,8 +109,14 @@ impl Near for Dense {
         if ahead != 0 {
             return Some(join(w, ahead));
         }
-        match self.next_word(w) {
-            Some(w) => Some(join(w, self.words[w])),
+        let found = if SEARCHED {
+            self.next_summary(w).map(|(s, found)| join(s, found))
+        } else {
+            let next = self.words[w + 1..].iter().position(|&word| word != 0);
+            next.map(|next| (w + 1 + next) as u64)
+        };
+        match found {
+            Some(w) => Some(join(w as usize, self.words[w as usize])),
             None => {
                 let beyond = self.words.len() as u64 * 64;
                 (beyond <= self.last).then_some(beyond)
@@ -130,8 +124,114 @@ impl Near for Dense {
         }
     }
 
-    fn first_taken(&self, first: u64, last: u64) -> Option<u64> {
-        first_bit(&self.words, first, last, |word| !word)
+    /// The first offset of `first..=last` that is taken.
+    pub(crate) fn first_taken(&self, first: u64, last: u64) -> Option<u64> {
+        let (w, bit) = split(first);
+        let words = self.words.get(..=split(last).0).unwrap_or(&self.words);
+        let mut ahead = !words.get(w)? & bit.wrapping_neg();
+        let mut at = w;
+        if ahead == 0 {
+            at += 1 + words[w + 1..].iter().position(|&word| word != u64::MAX)?;
+            ahead = !words[at];
+        }
+        Some(join(at, ahead)).filter(|&at| at <= last)
+    }
+
+    /// The first word beyond `w` that is not empty: its summary's index, and the bits of the summary from there on. At most
+    /// three levels.
+    #[inline]
+    fn next_summary(&self, w: usize) -> Option<(usize, u64)> {
+        let s = w / 64;
+        let found = self.some.get(s)? & beyond(w);
+        if found != 0 {
+            return Some((s, found));
+        }
+        let mut m = s / 64;
+        let mut upper = self.more.get(m)? & beyond(s);
+        while upper == 0 {
+            m += 1;
+            upper = *self.more.get(m)?;
+        }
+        let s = join(m, upper) as usize;
+        Some((s, *self.some.get(s)?))
+    }
+
+    /// As [`next_summary`](Dense::next_summary), and does not branch on whether it is under the same word of the summary,
+    /// which cannot be predicted near full.
+    #[inline]
+    fn next_summary_maybe(&self, w: usize) -> Option<(usize, u64)> {
+        let s = w / 64;
+        let near = self.some.get(s)? & beyond(w);
+        let upper = self.more.get(s / 64)? & beyond(s);
+        if upper == 0 {
+            return self.next_summary(w);
+        }
+        let far = join(s / 64, upper) as usize;
+        let found = select_unpredictable(near != 0, near, *self.some.get(far)?);
+        Some((select_unpredictable(near != 0, s, far), found))
+    }
+
+    /// Removes the offsets of `mask`, all of which are free.
+    #[inline]
+    fn remove(&mut self, w: usize, mask: u64) {
+        self.words[w] &= !mask;
+        if SEARCHED && self.words[w] == 0 {
+            let (s, bit) = split(w as u64);
+            self.some[s] &= !bit;
+            if self.some[s] == 0 {
+                let (m, bit) = split(s as u64);
+                self.more[m] &= !bit;
+            }
+        }
+    }
+
+    /// Adds the offsets of `mask`, none of which is free.
+    fn insert(&mut self, w: usize, mask: u64) {
+        self.words[w] |= mask;
+        self.filled(w);
+    }
+
+    /// Notes that a word is not empty, without a branch.
+    #[inline]
+    fn filled(&mut self, w: usize) {
+        let (s, bit) = split(w as u64);
+        let (m, upper) = split(s as u64);
+        if let (Some(some), Some(more)) = (self.some.get_mut(s), self.more.get_mut(m)) {
+            *some |= bit;
+            *more |= upper;
+        }
+    }
+
+    #[inline]
+    fn reach(&mut self, w: usize) -> Result<(), IdError> {
+        if w >= self.words.len() {
+            self.grow(w)?;
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn grow(&mut self, w: usize) -> Result<(), IdError> {
+        let (end, bit) = split(self.last);
+        let old = self.words.len();
+        let len = (w + 1).max(old * 2).max(64).min(end + 1);
+        let summaries = if SEARCHED { len } else { 0 };
+        let sizes = [len, summaries.div_ceil(64), summaries.div_ceil(4096)];
+        let mut levels = [&mut self.words, &mut self.some, &mut self.more];
+        for (level, len) in levels.iter_mut().zip(sizes) {
+            level
+                .try_reserve_exact(len - level.len())
+                .map_err(|_| IdError::OutOfMemory)?;
+        }
+        self.words.resize(len, u64::MAX);
+        self.some.resize(sizes[1], 0);
+        self.more.resize(sizes[2], 0);
+        if len == end + 1 {
+            // None is free beyond the range.
+            self.words[end] = bit | (bit - 1);
+        }
+        (old..len).for_each(|w| self.filled(w));
+        Ok(())
     }
 }
 
@@ -152,8 +252,8 @@ impl Dense {
         self.taken = self.taken.wrapping_sub(1);
     }
 
-    /// Removes the free offsets at or above `from` of the first word that has any: its first offset, and which. They are
-    /// counted when they are handed out.
+    /// Removes the free offsets at or above `from` of the first word that has any: its index, and which. They are counted
+    /// when they are handed out.
     #[inline]
     pub(crate) fn grab(&mut self, from: u64) -> Result<Option<(u64, u64)>, IdError> {
         let (w, bit) = split(from);
@@ -162,38 +262,40 @@ impl Dense {
         };
         let mask = word & bit.wrapping_neg();
         if mask == 0 {
-            return self.grab_after(from);
+            return self.grab_after(w as u64);
         }
         self.remove(w, mask);
-        Ok(Some((w as u64 * 64, mask)))
+        Ok(Some((w as u64, mask)))
     }
 
-    /// As [`grab`](Dense::grab) of the first word beyond that of `at`.
-    pub(crate) fn grab_after(&mut self, at: u64) -> Result<Option<(u64, u64)>, IdError> {
-        match self.grab_after_quickly(at) {
-            None => self.grab_beyond((self.words.len() as u64 * 64).max((at | 63) + 1)),
+    /// As [`grab`](Dense::grab) of the first word beyond that of index `w`.
+    pub(crate) fn grab_after(&mut self, w: u64) -> Result<Option<(u64, u64)>, IdError> {
+        match self.grab_after_quickly(w) {
+            None => self.grab_beyond((self.words.len() as u64).max(w + 1) * 64),
             found => Ok(found),
         }
     }
 
     /// The same of the words that are there. The summary is asked first: whether the very next word is empty cannot be
     /// predicted.
-    #[inline]
-    pub(crate) fn grab_after_quickly(&mut self, at: u64) -> Option<(u64, u64)> {
-        let after = split(at).0;
+    #[inline(always)]
+    pub(crate) fn grab_after_quickly(&mut self, w: u64) -> Option<(u64, u64)> {
         let varies = self.taken > self.summaries_vary;
-        let w = if varies {
-            self.next_word_maybe(after)?
+        let (s, found) = if varies {
+            self.next_summary_maybe(w as usize)?
         } else {
-            self.next_word(after)?
+            self.next_summary(w as usize)?
         };
-        let mask = core::mem::take(self.words.get_mut(w)?);
-        if varies {
-            self.emptied_maybe(w);
-        } else {
-            self.emptied(w);
+        let w = join(s, found);
+        let mask = core::mem::take(self.words.get_mut(w as usize)?);
+        if let (Some(some), Some(more)) = (self.some.get_mut(s), self.more.get_mut(s / 64)) {
+            *some ^= found & found.wrapping_neg();
+            // Whether the word of the summary becomes empty, too, cannot be predicted then.
+            if varies || *some == 0 {
+                *more &= !(u64::from(*some == 0) << (s % 64));
+            }
         }
-        Some((w as u64 * 64, mask))
+        Some((w, mask))
     }
 
     /// Out of the words that are not there yet.
@@ -206,11 +308,11 @@ impl Dense {
         self.grab(from)
     }
 
-    /// Puts the offsets of `mask`, which were grabbed and not handed out, back to the word at `base`.
+    /// Puts the offsets of `mask`, which were grabbed and not handed out, back to the word at index `w`.
     #[inline]
-    pub(crate) fn put(&mut self, base: u64, mask: u64) {
+    pub(crate) fn put(&mut self, w: u64, mask: u64) {
         if mask != 0 {
-            self.insert(split(base).0, mask);
+            self.insert(w as usize, mask);
         }
     }
 
@@ -235,161 +337,26 @@ impl Dense {
         }
         from.checked_add(left).filter(|&at| at <= self.last)
     }
+}
 
-    /// The first word beyond `w` that is not empty. At most three levels.
-    #[inline]
-    fn next_word(&self, w: usize) -> Option<usize> {
-        // `2 << 63` is 0: of a word's last bit nothing lies beyond.
-        let beyond = |at: usize| (2u64 << (at % 64)).wrapping_neg();
-        let s = w / 64;
-        let found = self.some.get(s)? & beyond(w);
-        if found != 0 {
-            return Some(join(s, found) as usize);
-        }
-        let mut m = s / 64;
-        let mut found = self.more.get(m)? & beyond(s);
-        while found == 0 {
-            m += 1;
-            found = *self.more.get(m)?;
-        }
-        let s = join(m, found) as usize;
-        Some(join(s, *self.some.get(s)?) as usize)
-    }
-
-    /// As [`next_word`](Dense::next_word), and does not branch on whether it is under the same word of the summary, which
-    /// cannot be predicted near full.
-    #[inline]
-    fn next_word_maybe(&self, w: usize) -> Option<usize> {
-        let beyond = |at: usize| (2u64 << (at % 64)).wrapping_neg();
-        let s = w / 64;
-        let near = self.some.get(s)? & beyond(w);
-        let upper = self.more.get(s / 64)? & beyond(s);
-        if upper == 0 {
-            return self.next_word(w);
-        }
-        let far = join(s / 64, upper) as usize;
-        let found = select_unpredictable(near != 0, near, *self.some.get(far)?);
-        let s = select_unpredictable(near != 0, s, far);
-        Some(join(s, found) as usize)
-    }
-
-    /// Removes the offsets of `mask`, all of which are free.
-    #[inline]
-    fn remove(&mut self, w: usize, mask: u64) {
-        self.words[w] &= !mask;
-        if self.words[w] == 0 {
-            self.emptied(w);
-        }
-    }
-
-    #[inline]
-    fn emptied(&mut self, w: usize) {
-        let (s, bit) = split(w as u64);
-        self.some[s] &= !bit;
-        if self.some[s] == 0 {
-            let (m, bit) = split(s as u64);
-            self.more[m] &= !bit;
-        }
-    }
-
-    /// The same without a branch.
-    #[inline]
-    fn emptied_maybe(&mut self, w: usize) {
-        let (s, bit) = split(w as u64);
-        if let (Some(some), Some(more)) = (self.some.get_mut(s), self.more.get_mut(s / 64)) {
-            *some &= !bit;
-            *more &= !(u64::from(*some == 0) << (s % 64));
-        }
-    }
-
-    /// Adds the offsets of `mask`, none of which is free.
-    fn insert(&mut self, w: usize, mask: u64) {
-        self.words[w] |= mask;
-        self.filled(w);
-    }
-
-    #[inline]
-    fn filled(&mut self, w: usize) {
-        let (s, bit) = split(w as u64);
-        let old = self.some[s];
-        self.some[s] = old | bit;
-        if old == 0 {
-            let (m, bit) = split(s as u64);
-            self.more[m] |= bit;
-        }
-    }
-
-    /// The same without a branch.
-    #[inline]
-    fn filled_maybe(&mut self, w: usize) {
-        let (s, bit) = split(w as u64);
-        let (m, upper) = split(s as u64);
-        if let (Some(some), Some(more)) = (self.some.get_mut(s), self.more.get_mut(m)) {
-            *some |= bit;
-            *more |= upper;
-        }
-    }
-
-    #[inline]
-    fn reach(&mut self, w: usize) -> Result<(), IdError> {
-        if w >= self.words.len() {
-            self.grow(w)?;
-        }
-        Ok(())
-    }
-
-    #[cold]
-    fn grow(&mut self, w: usize) -> Result<(), IdError> {
-        let old = self.words.len();
-        let len = reserve(&mut self.words, w, self.last)?;
-        let (somes, mores) = (len.div_ceil(64), len.div_ceil(4096));
-        for (level, len) in [(&mut self.some, somes), (&mut self.more, mores)] {
-            level
-                .try_reserve_exact(len - level.len())
-                .map_err(|_| IdError::OutOfMemory)?;
-            level.resize(len, 0);
-        }
-        fill(&mut self.words, len, self.last);
-        (old..len).for_each(|w| self.filled(w));
-        Ok(())
+impl Dense<false> {
+    /// Takes one of those that the words reach; false for others and for one that is taken.
+    #[inline(always)]
+    pub(crate) fn take_quickly(&mut self, at: u64) -> bool {
+        let (w, bit) = split(at);
+        let Some(word) = self.words.get_mut(w) else {
+            return false;
+        };
+        let old = *word;
+        *word = old & !bit;
+        old & bit != 0
     }
 }
 
-/// Makes room for words up to index `w` of a range that ends with `last`; says how many there are to be.
-pub(super) fn reserve(words: &mut Vec<u64>, w: usize, last: u64) -> Result<usize, IdError> {
-    let all = split(last).0 + 1;
-    let len = (w + 1).max(words.len() * 2).max(64).min(all);
-    words
-        .try_reserve_exact(len - words.len())
-        .map_err(|_| IdError::OutOfMemory)?;
-    Ok(len)
-}
-
-/// Adds words of free offsets up to `len` of them, for which there is room. None is free beyond `last`.
-pub(super) fn fill(words: &mut Vec<u64>, len: usize, last: u64) {
-    words.resize(len, u64::MAX);
-    let (w, bit) = split(last);
-    if w + 1 == len {
-        words[w] = bit | (bit - 1);
-    }
-}
-
-/// The first offset of `first..=last`, as far as the words reach, whose bit is set in what `look` makes of its word.
-pub(super) fn first_bit(
-    words: &[u64],
-    first: u64,
-    last: u64,
-    look: impl Fn(u64) -> u64,
-) -> Option<u64> {
-    let (w, bit) = split(first);
-    let words = words.get(..=split(last).0).unwrap_or(words);
-    let ahead = look(*words.get(w)?) & bit.wrapping_neg();
-    if ahead != 0 {
-        return Some(join(w, ahead)).filter(|&at| at <= last);
-    }
-    let next = words[w + 1..].iter().position(|&word| look(word) != 0)?;
-    let w = w + 1 + next;
-    Some(join(w, look(words[w]))).filter(|&at| at <= last)
+/// The bits beyond that of `at` in its word. `2 << 63` is 0: of a word's last bit nothing lies beyond.
+#[inline]
+fn beyond(at: usize) -> u64 {
+    (2u64 << (at % 64)).wrapping_neg()
 }
 
 #[cfg(test)]
@@ -398,7 +365,7 @@ mod tests {
 
     #[test]
     fn a_space_of_four_million_costs_less_than_a_fiftieth_more_than_its_bits() {
-        let mut map = Dense::new((1 << 22) - 1);
+        let mut map = <Dense>::new((1 << 22) - 1);
         assert_eq!(map.bytes(), 0);
         map.take_span(0, (1 << 22) - 1).unwrap();
         assert!(map.bytes() * 8 * 100 <= (1 << 22) * 102);
@@ -407,16 +374,16 @@ mod tests {
         assert_eq!(map.next_free(0), None);
         assert!(map.give(4_000_000));
         assert_eq!(map.next_free(0), Some(4_000_000));
-        assert_eq!(map.grab(5), Ok(Some((4_000_000, 1))));
+        assert_eq!(map.grab(5), Ok(Some((4_000_000 / 64, 1))));
     }
 
     #[test]
     fn a_range_of_every_length_ends_where_it_ends() {
         for len in [1, 63, 64, 65, 4095, 4096, 4097, 262_143, 262_144, 262_145] {
-            let mut map = Dense::new(len - 1);
+            let mut map = <Dense>::new(len - 1);
             let mut taken = 0;
-            while let Some((base, mask)) = map.grab(0).unwrap() {
-                assert_eq!(base, taken);
+            while let Some((w, mask)) = map.grab(0).unwrap() {
+                assert_eq!(w * 64, taken);
                 taken += u64::from(mask.count_ones());
                 (0..mask.count_ones()).for_each(|_| map.count_taken());
             }
@@ -430,7 +397,7 @@ mod tests {
 
     #[test]
     fn memory_grows_with_use() {
-        let mut map = Dense::new(DENSE - 1);
+        let mut map = <Dense>::new(DENSE - 1);
         map.grab(0).unwrap();
         assert!(map.bytes() <= 1024);
     }

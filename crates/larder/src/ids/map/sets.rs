@@ -28,7 +28,7 @@ impl<const SETS: usize> Sets<SETS> {
         for set in 0..SETS {
             let mut map = Wide::new(Tree::default(), last);
             if set != 0 {
-                map.take_span_uncounted(0, last)?;
+                map.take_span(0, last)?;
             }
             maps.push(map);
         }
@@ -83,7 +83,7 @@ impl<const SETS: usize> Sets<SETS> {
     pub(crate) fn put_word(&mut self, base: u64, mask: u64, set: usize) -> Result<(), IdError> {
         match self {
             Self::Planes(planes) => planes.put_word(base, mask, set),
-            Self::Maps(maps) => maps[set - 1].put_uncounted(base, mask)?,
+            Self::Maps(maps) => maps[set - 1].put(base / 64, mask)?,
         }
         Ok(())
     }
@@ -93,7 +93,10 @@ impl<const SETS: usize> Sets<SETS> {
     pub(crate) fn grab(&mut self, from: u64, set: usize) -> Result<Option<(u64, u64)>, IdError> {
         match self {
             Self::Planes(planes) => planes.grab(from, set),
-            Self::Maps(maps) => maps[set - 1].grab_uncounted(from, 64),
+            Self::Maps(maps) => {
+                let found = maps[set - 1].grab_most(from, 64)?;
+                Ok(found.map(|(w, mask)| (w * 64, mask)))
+            }
         }
     }
 
@@ -126,14 +129,14 @@ impl<const SETS: usize> Sets<SETS> {
         let mut done = Ok(());
         let mut removed = 0;
         for &(set, begin, end) in &runs {
-            done = maps[set].take_span_uncounted(begin, end);
+            done = maps[set].take_span(begin, end);
             if done.is_err() {
                 break;
             }
             removed += 1;
         }
         for &(set, begin, end) in &runs[..removed] {
-            let back = done.is_err() && maps[set].give_span_uncounted(begin, end).is_ok();
+            let back = done.is_err() && maps[set].give_span(begin, end).is_ok();
             if !back {
                 each(set + 1, end - begin + 1);
             }

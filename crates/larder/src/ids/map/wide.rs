@@ -38,6 +38,7 @@ pub(crate) trait Table {
 #[derive(Debug)]
 pub(crate) struct Wide<T> {
     table: T,
+    /// 2^64 are 0.
     taken: u64,
     last: u64,
 }
@@ -63,12 +64,13 @@ impl<T: Table> Wide<T> {
         self.table.get(at / CHUNK).is_free(at % CHUNK)
     }
 
+    /// Takes one if one more can be counted.
     pub(crate) fn take(&mut self, at: u64) -> Result<bool, IdError> {
-        self.room(1)?;
+        self.needs(1)?;
         let was = self
             .table
             .change(at / CHUNK, |chunk| chunk.set(at % CHUNK, false))?;
-        self.taken += u64::from(was);
+        self.taken = self.taken.wrapping_add(was.into());
         Ok(was)
     }
 
@@ -76,7 +78,7 @@ impl<T: Table> Wide<T> {
         let was = self
             .table
             .change(at / CHUNK, |chunk| chunk.set(at % CHUNK, true))?;
-        self.taken -= u64::from(was);
+        self.taken = self.taken.wrapping_sub(was.into());
         Ok(was)
     }
 
@@ -91,18 +93,24 @@ impl<T: Table> Wide<T> {
         was
     }
 
-    /// Takes the free offsets at or above `from` of the first word that has any: its first offset, and which.
+    /// Takes the free offsets at or above `from` of the first word that has any, or the first one where no more can be
+    /// counted: the word's index, and which.
     pub(crate) fn grab(&mut self, from: u64) -> Result<Option<(u64, u64)>, IdError> {
-        // Of 2^64 offsets the last cannot be counted.
-        let room = u64::MAX - self.taken;
-        let most = if room < 64 { room.min(1) } else { 64 };
-        let found = self.grab_uncounted(from, most)?;
-        self.taken += found.map_or(0, |(_, mask)| u64::from(mask.count_ones()));
-        Ok(found)
+        let room = self.room();
+        self.grab_most(from, if room < 64 { room.min(1) } else { 64 })
     }
 
-    /// The same for one whose owner counts: at most 64, 1 or none.
-    pub(crate) fn grab_uncounted(
+    /// The same of the first word beyond that of index `w`.
+    pub(crate) fn grab_after(&mut self, w: u64) -> Result<Option<(u64, u64)>, IdError> {
+        match (w + 1).checked_mul(64) {
+            Some(from) => self.grab(from),
+            None => Ok(None),
+        }
+    }
+
+    /// The same of at most so many: 64, 1 or none. For an owner that counts.
+    #[inline]
+    pub(crate) fn grab_most(
         &mut self,
         from: u64,
         most: u64,
@@ -125,66 +133,49 @@ impl<T: Table> Wide<T> {
             chunk.change_word(w, mask, false)?;
             Ok(mask)
         })?;
-        Ok(Some((at & !63, mask)))
+        self.taken = self.taken.wrapping_add(mask.count_ones().into());
+        Ok(Some((at / 64, mask)))
     }
 
-    /// As [`grab`](Wide::grab), of the first word beyond the one of `at` that has any.
-    pub(crate) fn grab_after(&mut self, at: u64) -> Result<Option<(u64, u64)>, IdError> {
-        match (at | 63).checked_add(1) {
-            Some(from) => self.grab(from),
-            None => Ok(None),
-        }
-    }
-
-    /// Gives the offsets of `mask`, all of which are taken, back to the word at `base`.
-    pub(crate) fn put(&mut self, base: u64, mask: u64) -> Result<(), IdError> {
-        self.put_uncounted(base, mask)?;
-        self.taken -= u64::from(mask.count_ones());
+    /// Gives the offsets of `mask`, all of which are taken, back to the word at index `w`.
+    pub(crate) fn put(&mut self, w: u64, mask: u64) -> Result<(), IdError> {
+        const WORDS: u64 = CHUNK / 64;
+        self.table.change(w / WORDS, |chunk| {
+            chunk.change_word((w % WORDS) as usize, mask, true)
+        })?;
+        self.taken = self.taken.wrapping_sub(mask.count_ones().into());
         Ok(())
-    }
-
-    /// The same for one whose owner counts.
-    pub(crate) fn put_uncounted(&mut self, base: u64, mask: u64) -> Result<(), IdError> {
-        let (w, _) = split(base % CHUNK);
-        self.table
-            .change(base / CHUNK, |chunk| chunk.change_word(w, mask, true))
     }
 
     /// Takes `first..=last`, all of which are free.
     pub(crate) fn take_span(&mut self, first: u64, last: u64) -> Result<(), IdError> {
-        let count = (last - first).checked_add(1).ok_or(IdError::Full {
-            allocated: self.taken,
-        })?;
-        self.room(count)?;
         self.change_span(first, last, false)?;
-        self.taken += count;
+        self.taken = self.taken.wrapping_add((last - first).wrapping_add(1));
         Ok(())
-    }
-
-    /// The same for one whose owner counts.
-    pub(crate) fn take_span_uncounted(&mut self, first: u64, last: u64) -> Result<(), IdError> {
-        self.change_span(first, last, false)
-    }
-
-    /// Gives back `first..=last`, all of which are taken, for one whose owner counts.
-    pub(crate) fn give_span_uncounted(&mut self, first: u64, last: u64) -> Result<(), IdError> {
-        self.change_span(first, last, true)
     }
 
     /// Gives back `first..=last`, all of which are taken.
     pub(crate) fn give_span(&mut self, first: u64, last: u64) -> Result<(), IdError> {
         self.change_span(first, last, true)?;
-        self.taken -= last - first + 1;
+        self.taken = self.taken.wrapping_sub((last - first).wrapping_add(1));
         Ok(())
     }
 
-    fn room(&self, count: u64) -> Result<(), IdError> {
-        match self.taken.checked_add(count) {
-            Some(_) => Ok(()),
-            None => Err(IdError::Full {
-                allocated: self.taken,
-            }),
+    /// How many more can be counted.
+    #[inline]
+    pub(crate) fn room(&self) -> u64 {
+        u64::MAX - self.taken
+    }
+
+    /// Whether so many more can be counted; 2^64 are 0.
+    #[inline]
+    pub(crate) fn needs(&self, count: u64) -> Result<(), IdError> {
+        if count.wrapping_sub(1) < self.room() {
+            return Ok(());
         }
+        Err(IdError::Full {
+            allocated: self.taken,
+        })
     }
 
     /// A piece in the first chunk, all of the chunks between, and a piece in the last chunk.

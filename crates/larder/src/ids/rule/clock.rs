@@ -35,50 +35,48 @@ pub trait Clock: Clone + Debug {
     /// The count now, in ticks of this clock; `allocations` is how many identifiers were handed out so far.
     ///
     /// ```
-    /// # use larder::ids::rule::{Allocations, Clock};
-    /// assert_eq!(Allocations.now(7), 7);
+    /// # use larder::ids::rule::{Clock, Ticks};
+    /// assert_eq!(Ticks::Allocations.now(7), 7);
     /// ```
     fn now(&self, allocations: u64) -> u64;
 }
 
-/// A tick is an identifier handed out.
+/// The clocks of the library.
 ///
-/// It is the clock of [`Rested::allocations`](super::Rested::allocations).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Allocations;
+/// ```
+/// use larder::ids::rule::{Clock, Ticks};
+/// assert_eq!(Ticks::Allocations.now(7), 7);
+/// let nanoseconds = Ticks::nanoseconds();
+/// assert!(nanoseconds.now(0) <= nanoseconds.now(0));
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Ticks {
+    /// A tick is an identifier handed out.
+    Allocations,
+    /// A tick is a nanosecond since this moment.
+    #[cfg(feature = "std")]
+    Nanoseconds(Instant),
+}
 
-impl Clock for Allocations {
+#[cfg(feature = "std")]
+impl Ticks {
+    /// A tick is a nanosecond since now.
+    #[must_use]
+    pub fn nanoseconds() -> Self {
+        Self::Nanoseconds(Instant::now())
+    }
+}
+
+impl Clock for Ticks {
     #[inline]
     fn now(&self, allocations: u64) -> u64 {
-        allocations
-    }
-}
-
-/// A tick is a nanosecond, of [`Instant`]'s time since this value was made.
-///
-/// ```
-/// use larder::ids::rule::{Clock, Monotonic};
-/// let clock = Monotonic::default();
-/// assert!(clock.now(0) <= clock.now(0));
-/// ```
-#[cfg(feature = "std")]
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Monotonic {
-    start: Instant,
-}
-
-#[cfg(feature = "std")]
-impl Default for Monotonic {
-    fn default() -> Self {
-        Self {
-            start: Instant::now(),
+        match self {
+            Self::Allocations => allocations,
+            #[cfg(feature = "std")]
+            Self::Nanoseconds(start) => {
+                u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX)
+            }
         }
-    }
-}
-
-#[cfg(feature = "std")]
-impl Clock for Monotonic {
-    fn now(&self, _: u64) -> u64 {
-        u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 }

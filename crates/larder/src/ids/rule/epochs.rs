@@ -1,8 +1,8 @@
 //! Sets of identifiers that take turns.
 
-use super::{Order, Rule};
+use super::{Order, Rule, Shape};
 use crate::ids::IdError;
-use crate::ids::map::Sets;
+use crate::ids::map::{Sets, lower, next_loaded};
 
 /// No word begins here.
 const NOWHERE: u64 = u64::MAX;
@@ -44,6 +44,7 @@ macro_rules! epochs {
     ($($k:literal: $sets:literal),*) => {$(
         impl Rule for Epochs<$k> {
             type Order = EpochsOrder<$sets>;
+            const SHAPE: Shape = Shape::InOrder;
 
             fn order(&self, last: u64) -> Result<EpochsOrder<$sets>, IdError> {
                 EpochsOrder::new(last)
@@ -294,19 +295,10 @@ impl<const SETS: usize> Order for EpochsOrder<SETS> {
         if from > self.last {
             return None;
         }
-        let there = self.sets.first(from, self.last, true);
-        let ahead = if self.here == 0 || from > self.base | 63 {
-            0
-        } else if from <= self.base {
-            self.here
-        } else {
-            self.here & (u64::MAX << (from % 64))
-        };
-        if ahead == 0 {
-            return there;
-        }
-        let here = self.base + u64::from(ahead.trailing_zeros());
-        Some(there.map_or(here, |there| there.min(here)))
+        lower(
+            self.sets.first(from, self.last, true),
+            next_loaded(self.base, self.here, from),
+        )
     }
 
     fn taken(&self) -> u64 {

@@ -1,10 +1,12 @@
 //! The one that was freed first.
 
-use super::line::{Line, Slot};
+use core::hint::cold_path;
+
+use super::line::{Line, Width};
 use super::stale::Stale;
-use super::{Order, Rule, forward};
+use super::{Order, Rule, Shape};
 use crate::ids::IdError;
-use crate::ids::map::{Map, Plain};
+use crate::ids::map::Map;
 
 /// The identifier that was freed first is next; those that were never in use come before, ascending.
 ///
@@ -28,17 +30,18 @@ pub struct Fifo;
 
 impl Rule for Fifo {
     type Order = FifoOrder;
+    const SHAPE: Shape = Shape::InOrder;
 
     fn order(&self, last: u64) -> Result<FifoOrder, IdError> {
-        Ok(match u32::try_from(last) {
-            Ok(_) => FifoOrder {
-                narrow: Queue::new(last),
-                wide: None,
-            },
-            Err(_) => FifoOrder {
-                narrow: Queue::new(0),
-                wide: Some(Queue::new(last)),
-            },
+        Ok(FifoOrder {
+            marks: Map::new(last),
+            line: Line::new(Width::of(last)),
+            fresh: 0,
+            dry: false,
+            queued_ahead: None,
+            stale: Stale::default(),
+            untouched: last.wrapping_add(1),
+            last,
         })
     }
 }
@@ -47,27 +50,17 @@ impl Rule for Fifo {
 ///
 /// [`Order`] shows what it can do.
 #[derive(Debug)]
-#[repr(C)]
 pub struct FifoOrder {
-    narrow: Queue<u32>,
-    /// Of ranges beyond 2^32, where the other is empty.
-    wide: Option<Queue<u64>>,
-}
-
-forward!(FifoOrder);
-
-#[derive(Debug)]
-struct Queue<T> {
-    marks: Map<Plain>,
+    marks: Map<false>,
     /// Free offsets, the one that was freed first at the front; and stale entries. The quick way out of it is barred while
     /// there are stale entries, and while some offset was never in use.
-    line: Line<T>,
+    line: Line,
     /// No offset at or above was ever handed out by the rule. All free ones below are in the line.
     fresh: u64,
     /// There is none: `fresh` is beyond the end, or the largest number.
     dry: bool,
     /// Offsets at or above `fresh` that are, or were, in the line: taken by name and given back. They are taken here.
-    queued_ahead: Option<Map<Plain>>,
+    queued_ahead: Option<Map<false>>,
     /// How many of the first entries of an offset in the line are stale, because it was taken by name since.
     stale: Stale,
     /// How many offsets are free and not in the line; 0 for 2^64.
@@ -75,20 +68,7 @@ struct Queue<T> {
     last: u64,
 }
 
-impl<T: Slot> Queue<T> {
-    fn new(last: u64) -> Self {
-        Self {
-            marks: Map::new(last),
-            line: Line::new(),
-            fresh: 0,
-            dry: false,
-            queued_ahead: None,
-            stale: Stale::default(),
-            untouched: last.wrapping_add(1),
-            last,
-        }
-    }
-
+impl FifoOrder {
     /// An offset that was never in use.
     #[inline(never)]
     fn take_fresh(&mut self) -> Result<Option<u64>, IdError> {
@@ -151,7 +131,7 @@ impl<T: Slot> Queue<T> {
     /// Removes the stale entries.
     fn sweep(&mut self) {
         let stale = &mut self.stale;
-        self.line.retain(|slot| !stale.drop_first(slot.at()));
+        self.line.retain(|at| !stale.drop_first(at));
         self.stale.clear();
     }
 
@@ -166,12 +146,12 @@ impl<T: Slot> Queue<T> {
         let ahead = self.queued_ahead.get_or_insert_with(|| Map::new(last));
         ahead.take(at)?;
         self.marks.give(at)?;
-        self.line.push(T::of(at));
+        self.line.push(at);
         Ok(true)
     }
 }
 
-impl<T: Slot> Order for Queue<T> {
+impl Order for FifoOrder {
     #[inline]
     fn take(&mut self) -> Result<Option<u64>, IdError> {
         if !self.dry
@@ -179,7 +159,7 @@ impl<T: Slot> Order for Queue<T> {
         {
             return Ok(Some(at));
         }
-        while let Some(at) = self.line.front().map(T::at) {
+        while let Some(at) = self.line.front() {
             if self.stale.drop_first(at) {
                 self.line.pop();
                 continue;
@@ -195,9 +175,9 @@ impl<T: Slot> Order for Queue<T> {
     }
 
     /// 18 instructions.
-    #[inline]
+    #[inline(always)]
     fn take_quickly(&mut self) -> Option<u64> {
-        let at = self.line.front_quickly()?.at();
+        let at = self.line.front_quickly()?;
         if !self.marks.take_quickly(at) {
             return None;
         }
@@ -206,13 +186,18 @@ impl<T: Slot> Order for Queue<T> {
     }
 
     /// 20 instructions.
-    #[inline]
+    #[inline(always)]
     fn give_quickly(&mut self, at: u64) -> bool {
         // What is beyond the range is never below `fresh`.
-        if at >= self.fresh || !self.line.has_room() || !self.marks.give_quickly(at) {
+        if at >= self.fresh || !self.line.push_quickly(at) {
             return false;
         }
-        self.line.push(T::of(at));
+        if !self.marks.give_quickly(at) {
+            // Freed already; or in a wide range, where no mark can be had quickly.
+            cold_path();
+            self.line.unpush();
+            return false;
+        }
         true
     }
 
@@ -224,7 +209,7 @@ impl<T: Slot> Order for Queue<T> {
         self.line.reserve()?;
         let was = self.marks.give(at)?;
         if was {
-            self.line.push(T::of(at));
+            self.line.push(at);
         }
         Ok(was)
     }

@@ -1,13 +1,14 @@
 //! The one that was freed last.
 
 use alloc::vec::Vec;
+use core::hint::cold_path;
 
-use hashbrown::HashSet;
+use hashbrown::HashMap;
 
-use super::line::Slot;
-use super::{Order, Rule, forward};
+use super::line::Width;
+use super::{Order, Rule, Shape};
 use crate::ids::IdError;
-use crate::ids::map::{Map, Plain};
+use crate::ids::map::Map;
 
 /// The identifier that was freed last is next, as its owner's memory may still be in the cache; those that were never in
 /// use come when no other is free, ascending.
@@ -31,17 +32,17 @@ pub struct Lifo;
 
 impl Rule for Lifo {
     type Order = LifoOrder;
+    const SHAPE: Shape = Shape::Near;
 
     fn order(&self, last: u64) -> Result<LifoOrder, IdError> {
-        Ok(match u32::try_from(last) {
-            Ok(_) => LifoOrder {
-                narrow: Stack::new(last),
-                wide: None,
-            },
-            Err(_) => LifoOrder {
-                narrow: Stack::new(0),
-                wide: Some(Stack::new(last)),
-            },
+        Ok(LifoOrder {
+            marks: Map::new(last),
+            stack: Vec::new(),
+            width: Width::of(last),
+            fresh: Some(0),
+            named: 0,
+            taken_or_stacked: 0,
+            last,
         })
     }
 }
@@ -50,21 +51,12 @@ impl Rule for Lifo {
 ///
 /// [`Order`] shows what it can do.
 #[derive(Debug)]
-#[repr(C)]
 pub struct LifoOrder {
-    narrow: Stack<u32>,
-    /// Of ranges beyond 2^32, where the other is empty.
-    wide: Option<Stack<u64>>,
-}
-
-forward!(LifoOrder);
-
-#[derive(Debug)]
-struct Stack<T> {
-    marks: Map<Plain>,
+    marks: Map<false>,
     /// For each free offset that was in use before an entry, and stale ones below it: when an offset is free its
     /// topmost entry counts, and when one is taken none does.
-    stack: Vec<T>,
+    stack: Vec<u32>,
+    width: Width,
     /// No offset at or above was ever handed out by the rule, unless it was in the stack; `None` is beyond the end.
     fresh: Option<u64>,
     /// How many offsets were taken by name since the last sweep: no more entries than that are stale.
@@ -75,16 +67,10 @@ struct Stack<T> {
     last: u64,
 }
 
-impl<T: Slot> Stack<T> {
-    fn new(last: u64) -> Self {
-        Self {
-            marks: Map::new(last),
-            stack: Vec::new(),
-            fresh: Some(0),
-            named: 0,
-            taken_or_stacked: 0,
-            last,
-        }
+impl LifoOrder {
+    /// How many entries there are.
+    fn stacked(&self) -> u64 {
+        self.width.count(self.stack.len()) as u64
     }
 
     #[inline(never)]
@@ -104,32 +90,37 @@ impl<T: Slot> Stack<T> {
 
     #[cold]
     fn grow(&mut self) -> Result<(), IdError> {
-        self.stack.try_reserve(1).map_err(|_| IdError::OutOfMemory)
+        self.stack.try_reserve(2).map_err(|_| IdError::OutOfMemory)
     }
 
     /// Removes the stale entries; without memory they stay.
     fn sweep(&mut self) {
-        let mut seen = HashSet::new();
-        if seen.try_reserve(self.stack.len()).is_err() {
+        let mut above = HashMap::new();
+        if above.try_reserve(self.stack.len()).is_err() {
             return;
         }
-        let marks = &self.marks;
-        let before = self.stack.len();
-        self.stack.reverse();
-        self.stack
-            .retain(|slot| marks.is_free(slot.at()) && seen.insert(slot.at()));
-        self.stack.reverse();
-        self.taken_or_stacked -= (before - self.stack.len()) as u64;
+        // How many entries of an offset are not passed yet: the last one is the topmost.
+        self.width.retain(&mut self.stack, |at| {
+            *above.entry(at).or_insert(0u32) += 1;
+            true
+        });
+        let (marks, before) = (&self.marks, self.stacked());
+        self.width.retain(&mut self.stack, |at| {
+            let left = above.entry(at).or_insert(1);
+            *left -= 1;
+            *left == 0 && marks.is_free(at)
+        });
+        self.taken_or_stacked -= before - self.stacked();
         self.named = 0;
     }
 }
 
-impl<T: Slot> Order for Stack<T> {
+impl Order for LifoOrder {
     #[inline]
     fn take(&mut self) -> Result<Option<u64>, IdError> {
-        while let Some(at) = self.stack.last().map(|slot| slot.at()) {
+        while let Some(at) = self.width.last(&self.stack) {
             let was = self.marks.take(at)?;
-            self.stack.pop();
+            self.width.pop(&mut self.stack);
             if was {
                 return Ok(Some(at));
             }
@@ -138,41 +129,47 @@ impl<T: Slot> Order for Stack<T> {
         self.take_fresh()
     }
 
-    #[inline]
+    #[inline(always)]
     fn take_quickly(&mut self) -> Option<u64> {
-        let at = self.stack.last()?.at();
-        // A stale entry is taken already, and left to the slow way.
-        if !self.marks.take_quickly(at) {
+        let at = self.stack.pop()?;
+        if !self.marks.take_quickly(at.into()) {
+            // It is stale; or half of an offset, for in a wide range no mark can be had quickly.
+            cold_path();
+            self.stack.push(at);
             return None;
         }
-        self.stack.pop();
-        Some(at)
+        Some(at.into())
     }
 
-    #[inline]
+    #[inline(always)]
     fn give_quickly(&mut self, at: u64) -> bool {
-        if self.stack.len() == self.stack.capacity() || !self.marks.give_quickly(at) {
+        if at > self.last || self.stack.len() == self.stack.capacity() {
             return false;
         }
-        self.stack.push(T::of(at));
+        self.stack.push(at as u32);
+        if !self.marks.give_quickly(at) {
+            cold_path();
+            self.stack.pop();
+            return false;
+        }
         true
     }
 
     #[inline]
     fn give(&mut self, at: u64) -> Result<bool, IdError> {
-        if self.stack.len() == self.stack.capacity() {
+        if !self.width.has_room(&self.stack) {
             self.grow()?;
         }
         let was = self.marks.give(at)?;
         if was {
-            self.stack.push(T::of(at));
+            self.width.push(&mut self.stack, at);
         }
         Ok(was)
     }
 
     fn take_back(&mut self, at: u64) -> Result<(), IdError> {
         self.marks.take(at)?;
-        self.stack.pop();
+        self.width.pop(&mut self.stack);
         Ok(())
     }
 
@@ -193,7 +190,7 @@ impl<T: Slot> Order for Stack<T> {
         self.marks.take_span(first, last)?;
         self.taken_or_stacked += last - first + 1;
         self.named = self.named.saturating_add(last - first + 1);
-        if self.named > 64 && self.named > self.stack.len() as u64 / 2 {
+        if self.named > 64 && self.named > self.stacked() / 2 {
             self.sweep();
         }
         Ok(())
@@ -204,10 +201,10 @@ impl<T: Slot> Order for Stack<T> {
     }
 
     fn taken(&self) -> u64 {
-        self.taken_or_stacked - self.stack.len() as u64
+        self.taken_or_stacked - self.stacked()
     }
 
     fn bytes(&self) -> usize {
-        self.marks.bytes() + self.stack.capacity() * size_of::<T>()
+        self.marks.bytes() + self.stack.capacity() * size_of::<u32>()
     }
 }

@@ -2,40 +2,77 @@
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use core::fmt::Debug;
 use core::mem;
 
 use crate::ids::IdError;
 
-/// An offset, as small as the range allows.
-pub(crate) trait Slot: Copy + Default + Debug {
-    fn of(at: u64) -> Self;
-    fn at(self) -> u64;
+/// Offsets as small as the range allows: one slot of 32 bits each, or two in ranges beyond 2^32.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Width(usize);
+
+impl Width {
+    pub(crate) fn of(last: u64) -> Self {
+        Self(1 + usize::from(u32::try_from(last).is_err()))
+    }
+
+    /// How many offsets so many slots are.
+    #[inline]
+    pub(crate) fn count(self, slots: usize) -> usize {
+        slots >> (self.0 - 1)
+    }
+
+    /// The offset at a place.
+    #[inline]
+    pub(crate) fn read(self, slots: &[u32], place: usize) -> Option<u64> {
+        let slots = slots.get(place..place + self.0)?;
+        let high = slots.get(1).copied().unwrap_or_default();
+        Some(u64::from(high) << 32 | u64::from(slots[0]))
+    }
+
+    /// The last one.
+    #[inline]
+    pub(crate) fn last(self, slots: &[u32]) -> Option<u64> {
+        self.read(slots, slots.len().checked_sub(self.0)?)
+    }
+
+    #[inline]
+    pub(crate) fn has_room(self, slots: &Vec<u32>) -> bool {
+        slots.capacity() - slots.len() >= self.0
+    }
+
+    /// Adds one at the end; there is room.
+    #[inline]
+    pub(crate) fn push(self, slots: &mut Vec<u32>, at: u64) {
+        if self.has_room(slots) {
+            slots.push(at as u32);
+            if self.0 == 2 {
+                slots.push((at >> 32) as u32);
+            }
+        }
+    }
+
+    /// Drops the last one; false when there is none.
+    #[inline]
+    pub(crate) fn pop(self, slots: &mut Vec<u32>) -> bool {
+        let left = slots.len().checked_sub(self.0);
+        slots.truncate(left.unwrap_or(0));
+        left.is_some()
+    }
+
+    /// Drops those for which `keep` is false; asks for each of them, from the first to the last.
+    pub(crate) fn retain(self, slots: &mut Vec<u32>, mut keep: impl FnMut(u64) -> bool) {
+        let mut kept = 0;
+        for place in (0..slots.len()).step_by(self.0) {
+            if self.read(slots, place).is_some_and(&mut keep) {
+                slots.copy_within(place..place + self.0, kept);
+                kept += self.0;
+            }
+        }
+        slots.truncate(kept);
+    }
 }
 
-impl Slot for u32 {
-    #[inline]
-    fn of(at: u64) -> Self {
-        at as u32
-    }
-    #[inline]
-    fn at(self) -> u64 {
-        self.into()
-    }
-}
-
-impl Slot for u64 {
-    #[inline]
-    fn of(at: u64) -> Self {
-        at
-    }
-    #[inline]
-    fn at(self) -> u64 {
-        self
-    }
-}
-
-/// Offsets in a block that is not made larger any more.
+/// Slots of a block that is not made larger any more.
 const BLOCK: usize = 4096;
 
 /// No offset of the block stands there.
@@ -45,24 +82,26 @@ const BARRED: usize = usize::MAX;
 /// the full ones between. So neither end wraps around, nothing is copied when the queue grows, and blocks that are
 /// used up go back to the system, except for one.
 ///
-/// The quick way out can be barred. Then the quick way finds nothing, by its index alone, and offsets are taken the slow way.
+/// The quick way out can be barred. Then the quick way finds nothing, by its index alone, and offsets are taken the slow way. Of
+/// two slots each it is never open.
 #[derive(Debug)]
-pub(crate) struct Line<T> {
-    out: Vec<T>,
+pub(crate) struct Line {
+    out: Vec<u32>,
     /// The front one's index in `out`, or `BARRED`; then `held` is the index.
     next: usize,
     held: usize,
-    into: Vec<T>,
-    between: VecDeque<Vec<T>>,
-    /// How many are in the blocks between.
+    into: Vec<u32>,
+    between: VecDeque<Vec<u32>>,
+    /// Slots of the blocks between.
     many: usize,
     /// Empty.
-    spare: Vec<T>,
+    spare: Vec<u32>,
+    width: Width,
 }
 
-impl<T: Slot> Line<T> {
+impl Line {
     /// Empty, and barred.
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(width: Width) -> Self {
         Self {
             out: Vec::new(),
             next: BARRED,
@@ -71,6 +110,7 @@ impl<T: Slot> Line<T> {
             between: VecDeque::new(),
             many: 0,
             spare: Vec::new(),
+            width,
         }
     }
 
@@ -92,13 +132,14 @@ impl<T: Slot> Line<T> {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.out.len() - self.head() + self.many + self.into.len()
+        let slots = self.out.len() - self.head() + self.many + self.into.len();
+        self.width.count(slots)
     }
 
     pub(crate) fn bytes(&self) -> usize {
         let between: usize = self.between.iter().map(Vec::capacity).sum();
         let slots = self.out.capacity() + self.into.capacity() + self.spare.capacity() + between;
-        slots * size_of::<T>() + self.between.capacity() * size_of::<Vec<T>>()
+        slots * size_of::<u32>() + self.between.capacity() * size_of::<Vec<u32>>()
     }
 
     /// Bars the quick way out.
@@ -109,13 +150,15 @@ impl<T: Slot> Line<T> {
 
     /// Opens it again.
     pub(crate) fn open(&mut self) {
-        self.next = self.head();
+        if self.width.0 == 1 {
+            self.next = self.head();
+        }
     }
 
     /// The one at the front, where the quick way is open and the block is not used up.
-    #[inline]
-    pub(crate) fn front_quickly(&self) -> Option<T> {
-        self.out.get(self.next).copied()
+    #[inline(always)]
+    pub(crate) fn front_quickly(&self) -> Option<u64> {
+        self.out.get(self.next).map(|&at| at.into())
     }
 
     /// Drops the one that [`front_quickly`](Line::front_quickly) found.
@@ -125,16 +168,16 @@ impl<T: Slot> Line<T> {
     }
 
     /// The one at the front.
-    pub(crate) fn front(&mut self) -> Option<T> {
+    pub(crate) fn front(&mut self) -> Option<u64> {
         if self.head() == self.out.len() {
             self.advance();
         }
-        self.out.get(self.head()).copied()
+        self.width.read(&self.out, self.head())
     }
 
     /// Drops the one that [`front`](Line::front) found.
     pub(crate) fn pop(&mut self) {
-        self.set_head(self.head() + 1);
+        self.set_head(self.head() + self.width.0);
     }
 
     /// The block in front is used up: the next takes its place.
@@ -151,7 +194,7 @@ impl<T: Slot> Line<T> {
     }
 
     /// Keeps one empty block, the larger one.
-    fn keep(&mut self, empty: Vec<T>) {
+    fn keep(&mut self, empty: Vec<u32>) {
         if empty.capacity() > self.spare.capacity() {
             self.spare = empty;
         }
@@ -161,7 +204,7 @@ impl<T: Slot> Line<T> {
     pub(crate) fn reserve(&mut self) -> Result<(), IdError> {
         let oom = |_| IdError::OutOfMemory;
         let len = self.into.len();
-        if len < self.into.capacity() {
+        if self.has_room() {
             return Ok(());
         }
         if len < BLOCK {
@@ -181,22 +224,36 @@ impl<T: Slot> Line<T> {
     /// Whether there is room for one more.
     #[inline]
     pub(crate) fn has_room(&self) -> bool {
-        self.into.len() < self.into.capacity()
+        self.width.has_room(&self.into)
+    }
+
+    /// Adds one slot at the back if there is room.
+    #[inline(always)]
+    pub(crate) fn push_quickly(&mut self, at: u64) -> bool {
+        let room = self.into.len() < self.into.capacity();
+        if room {
+            self.into.push(at as u32);
+        }
+        room
+    }
+
+    /// Drops what [`push_quickly`](Line::push_quickly) has just added.
+    #[inline]
+    pub(crate) fn unpush(&mut self) {
+        self.into.pop();
     }
 
     /// Adds one at the back; there is room.
     #[inline]
-    pub(crate) fn push(&mut self, value: T) {
-        if self.has_room() {
-            self.into.push(value);
-        }
+    pub(crate) fn push(&mut self, at: u64) {
+        self.width.push(&mut self.into, at);
     }
 
     /// Drops the one at the back, which was pushed after the last one was dropped at the front.
     pub(crate) fn pop_back(&mut self) {
-        while self.into.pop().is_none() {
+        while !self.width.pop(&mut self.into) {
             let Some(last) = self.between.pop_back() else {
-                self.out.pop();
+                self.width.pop(&mut self.out);
                 return;
             };
             self.many -= last.len();
@@ -206,16 +263,16 @@ impl<T: Slot> Line<T> {
     }
 
     /// Drops those for which `keep` is false; asks for each of them, from the front to the back.
-    pub(crate) fn retain(&mut self, mut keep: impl FnMut(T) -> bool) {
+    pub(crate) fn retain(&mut self, mut keep: impl FnMut(u64) -> bool) {
         self.out.drain(..self.head());
         self.set_head(0);
-        self.out.retain(|&slot| keep(slot));
+        self.width.retain(&mut self.out, &mut keep);
         for block in &mut self.between {
-            block.retain(|&slot| keep(slot));
+            self.width.retain(block, &mut keep);
         }
         self.between.retain(|block| !block.is_empty());
         self.many = self.between.iter().map(Vec::len).sum();
-        self.into.retain(|&slot| keep(slot));
+        self.width.retain(&mut self.into, keep);
     }
 }
 
@@ -228,9 +285,13 @@ mod tests {
     /// Whatever is pushed and popped, it does what a plain queue does.
     #[test]
     fn what_went_in_first_comes_out_first() {
-        let mut line = Line::<u32>::new();
+        for last in [9, 1 << 40] {
+            follows_a_queue(Line::new(Width::of(last)), last / 10 * 9);
+        }
+    }
+
+    fn follows_a_queue(mut line: Line, mut n: u64) {
         let mut model = VecDeque::new();
-        let mut n = 0;
         for (ins, outs) in [
             (1, 1),
             (5000, 100),
@@ -246,7 +307,7 @@ mod tests {
                 model.push_back(n);
                 n += 1;
             }
-            if n % 2 == 0 {
+            if n.is_multiple_of(2) {
                 line.open();
             } else {
                 line.bar();
@@ -279,7 +340,7 @@ mod tests {
 
     #[test]
     fn memory_follows_what_waits() {
-        let mut line = Line::<u32>::new();
+        let mut line = Line::new(Width::of(9));
         for n in 0..100_000 {
             line.reserve().unwrap();
             line.push(n);

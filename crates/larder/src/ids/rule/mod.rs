@@ -18,26 +18,24 @@ use core::fmt::Debug;
 use super::IdError;
 
 mod clock;
-mod cyclic;
 mod epochs;
 mod fifo;
 mod lifo;
 mod line;
-mod lowest;
 mod random;
 mod rested;
+mod shape;
 mod stale;
+mod word;
 
-#[cfg(feature = "std")]
-pub use self::clock::Monotonic;
-pub use self::clock::{Allocations, Clock};
-pub use self::cyclic::{Any, Cyclic};
+pub use self::clock::{Clock, Ticks};
 pub use self::epochs::{Epochs, EpochsOrder};
 pub use self::fifo::Fifo;
 pub use self::lifo::Lifo;
-pub use self::lowest::Lowest;
 pub use self::random::Random;
 pub use self::rested::{NearFull, Rested, RestedOrder};
+pub use self::shape::Shape;
+pub use self::word::{Any, Cyclic, Lowest};
 
 /// A rule by which identifiers are chosen.
 ///
@@ -59,6 +57,9 @@ pub use self::rested::{NearFull, Rested, RestedOrder};
 pub trait Rule: Clone + Debug {
     /// The data structure that keeps the rule.
     type Order: Order;
+
+    /// How far an `IdSpace` may give up the order, to spare threads the lock.
+    const SHAPE: Shape = Shape::Exact;
 
     /// The rule's structure over the offsets `0..=last`, all of them free. Takes constant time.
     ///
@@ -252,57 +253,6 @@ pub trait Order: Debug {
     /// Bytes of memory held, beyond the value itself.
     fn bytes(&self) -> usize;
 }
-
-/// An [`Order`] that is one of two structures, by how wide the range is: `narrow` up to 2^32, and what is in `wide` beyond.
-/// The quick ways do not ask which: in wide ranges `narrow` is empty, and neither gives nor takes.
-macro_rules! forward {
-    ($order:ident) => {
-        forward!($order,
-            take(&mut self) -> Result<Option<u64>, IdError>,
-            take_many(&mut self, out: &mut [u64]) -> Result<usize, IdError>,
-            take_at(&mut self, at: u64) -> Result<bool, IdError>,
-            take_run(&mut self, count: u64, align: u64, phase: u64) -> Result<Option<u64>, IdError>,
-            take_all(&mut self, first: u64, last: u64) -> Result<Result<(), u64>, IdError>,
-            take_span(&mut self, first: u64, last: u64) -> Result<(), IdError>,
-            give(&mut self, at: u64) -> Result<bool, IdError>,
-            take_back(&mut self, at: u64) -> Result<(), IdError>,
-            give_all(&mut self, first: u64, last: u64) -> Result<Result<(), u64>, IdError>,
-            is_taken(&self, at: u64) -> bool,
-            last(&self) -> u64,
-            first_taken(&self, first: u64, last: u64) -> Option<u64>,
-            next_free(&self, from: u64) -> Option<u64>,
-            taken(&self) -> u64,
-            bytes(&self) -> usize,
-        );
-    };
-    ($order:ident, $($method:ident(&$($this:ident)+ $(, $arg:ident: $type:ty)*) -> $out:ty,)*) => {
-        impl Order for $order {
-            #[inline]
-            fn take_quickly(&mut self) -> Option<u64> {
-                self.narrow.take_quickly()
-            }
-
-            #[inline]
-            fn give_quickly(&mut self, at: u64) -> bool {
-                self.narrow.give_quickly(at)
-            }
-            $(
-                #[inline]
-                fn $method(&$($this)+ $(, $arg: $type)*) -> $out {
-                    match forward!(@wide $($this)+) {
-                        None => forward!(@this $($this)+).narrow.$method($($arg),*),
-                        Some(order) => order.$method($($arg),*),
-                    }
-                }
-            )*
-        }
-    };
-    (@this mut $this:ident) => { $this };
-    (@this $this:ident) => { $this };
-    (@wide mut $this:ident) => { &mut $this.wide };
-    (@wide $this:ident) => { &$this.wide };
-}
-use forward;
 
 /// The lowest run of `count` free offsets of `0..=last`, the first of which is `phase` more than a multiple of `align`.
 /// Looks at every run of free offsets below it.

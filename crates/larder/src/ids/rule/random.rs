@@ -5,7 +5,7 @@ use core::fmt;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
-use super::{Order, Rule};
+use super::{Order, Rule, Shape};
 use crate::ids::IdError;
 use crate::ids::map::Map;
 
@@ -83,6 +83,10 @@ impl fmt::Debug for Random {
 
 impl Rule for Random {
     type Order = RandomOrder;
+
+    /// A freed identifier does not come back to the thread that freed it, or the next one could be guessed: it goes through
+    /// the map.
+    const SHAPE: Shape = Shape::InOrder;
 
     fn order(&self, last: u64) -> Result<RandomOrder, IdError> {
         Ok(RandomOrder {

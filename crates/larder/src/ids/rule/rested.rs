@@ -4,13 +4,11 @@ use alloc::collections::VecDeque;
 #[cfg(feature = "std")]
 use core::time::Duration;
 
-#[cfg(feature = "std")]
-use super::clock::Monotonic;
-use super::clock::{Allocations, Clock};
+use super::clock::{Clock, Ticks};
 use super::stale::Stale;
 use super::{Order, Rule};
 use crate::ids::IdError;
-use crate::ids::map::Map;
+use crate::ids::map::{Map, lower};
 
 /// What happens when nothing but resting identifiers is left.
 ///
@@ -59,7 +57,7 @@ pub enum NearFull {
 /// # Ok::<(), IdError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rested<R, C = Allocations> {
+pub struct Rested<R, C = Ticks> {
     rule: R,
     rest: u64,
     near_full: NearFull,
@@ -78,12 +76,9 @@ impl<R: Rule> Rested<R> {
     /// # Ok::<(), larder::ids::IdError>(())
     /// ```
     pub fn allocations(rule: R, rest: u64, near_full: NearFull) -> Self {
-        Self::by_clock(rule, rest, near_full, Allocations)
+        Self::by_clock(rule, rest, near_full, Ticks::Allocations)
     }
-}
 
-#[cfg(feature = "std")]
-impl<R: Rule> Rested<R, Monotonic> {
     /// Between a free and the reuse passes at least this time. Each call reads the clock.
     ///
     /// ```
@@ -100,9 +95,10 @@ impl<R: Rule> Rested<R, Monotonic> {
     /// assert!(ports.order().due() <= Some(120_000_000_000), "nanoseconds until then");
     /// # Ok::<(), IdError>(())
     /// ```
+    #[cfg(feature = "std")]
     pub fn time(rule: R, rest: Duration, near_full: NearFull) -> Self {
         let rest = u64::try_from(rest.as_nanos()).unwrap_or(u64::MAX);
-        Self::by_clock(rule, rest, near_full, Monotonic::default())
+        Self::by_clock(rule, rest, near_full, Ticks::nanoseconds())
     }
 }
 
@@ -118,6 +114,7 @@ impl<R: Rule, C: Clock> Rested<R, C> {
     }
 }
 
+/// A rest is a promise to the tick, so nothing lies in batches: they would be chosen before their time.
 impl<R: Rule, C: Clock> Rule for Rested<R, C> {
     type Order = RestedOrder<R::Order, C>;
 
@@ -360,9 +357,10 @@ impl<O: Order, C: Clock> Order for RestedOrder<O, C> {
     }
 
     fn next_free(&self, from: u64) -> Option<u64> {
-        let free = self.order.next_free(from);
-        let resting = self.resting.first_taken(from, self.last);
-        free.into_iter().chain(resting).min()
+        lower(
+            self.order.next_free(from),
+            self.resting.first_taken(from, self.last),
+        )
     }
 
     fn cursor(&self) -> Option<u64> {

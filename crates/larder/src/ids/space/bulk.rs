@@ -1,14 +1,15 @@
 //! Several identifiers at once.
 
+use super::IdSpace;
 use super::front::Front;
 use super::gate::{FREE, UNOWNED};
 use super::ledger::Ledger;
 use super::sync::{BATCH, Ordering, fence};
-use super::{IdSpace, SharedRule};
-use crate::ids::rule::Order;
-use crate::ids::{Bounds, Id, IdError};
+use crate::ids::rule::{Order, Rule};
+use crate::ids::{Id, IdError, IdRange};
+use core::ops::RangeBounds;
 
-impl<R: SharedRule, T: Id> IdSpace<R, T> {
+impl<R: Rule<Order: Send>, T: Id> IdSpace<R, T> {
     /// Takes identifiers for all of `out`, in the order of the rule, and says how many it took: fewer only when at some
     /// moment of the call none was free.
     ///
@@ -185,22 +186,16 @@ impl<R: SharedRule, T: Id> IdSpace<R, T> {
     /// assert_eq!(subids.allocated(), 0);
     /// # Ok::<(), IdError>(())
     /// ```
-    pub fn free_range(&self, range: impl Bounds<Id = T>) -> Result<(), IdError> {
-        let range = range.bounds()?;
-        let (first, last) = (
-            self.range.offset(range.first())?,
-            self.range.offset(range.last())?,
-        );
+    pub fn free_range(&self, range: impl RangeBounds<T>) -> Result<(), IdError> {
+        let (first, last) = self.range.offsets(IdRange::of(&range)?)?;
         self.free_span(first, last)
     }
 
     fn free_span(&self, first: u64, last: u64) -> Result<(), IdError> {
         let Some(front) = self.front.get() else {
-            let mut ledger = self.lock();
-            if self.front.get().is_some() {
-                drop(ledger);
+            let Some(mut ledger) = self.lock_exact() else {
                 return self.free_span(first, last);
-            }
+            };
             let given = ledger.order.give_all(first, last);
             self.finish(ledger);
             return given?.map_err(|at| IdError::NotAllocated {
@@ -275,11 +270,9 @@ impl<R: SharedRule, T: Id> IdSpace<R, T> {
     }
 
     fn free_many_exact(&self, ids: &[T]) -> Result<(), IdError> {
-        let mut ledger = self.lock();
-        if self.front.get().is_some() {
-            drop(ledger);
+        let Some(mut ledger) = self.lock_exact() else {
             return self.free_many(ids);
-        }
+        };
         let first = self.range.first();
         let mut result = Ok(());
         let mut given = 0;

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::gate::{FREE, Gate, UNOWNED};
-use super::shape::Shape;
 use super::states::States;
 use super::sync::{BATCH, Stock};
 use crate::ids::IdError;
+use crate::ids::rule::Shape;
 use crate::magazine::StockConfig;
 use crate::os::rseq::Mode;
 use crate::os::{Linux, System, usable_cpus};

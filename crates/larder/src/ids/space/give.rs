@@ -1,26 +1,22 @@
 //! The slow ways back: a batch to the map, or one identifier while the gate is up.
 
+use super::IdSpace;
 use super::front::Front;
 use super::ledger::Ledger;
 use super::sync::BATCH;
 use super::take::FromMap;
-use super::{IdSpace, SharedRule};
-use crate::ids::rule::Order;
+use crate::ids::rule::{Order, Rule};
 use crate::ids::{Id, IdError};
 
-impl<R: SharedRule, T: Id> IdSpace<R, T> {
+impl<R: Rule<Order: Send>, T: Id> IdSpace<R, T> {
     /// For spaces that have no cells, or have not used them yet.
     #[cold]
     #[inline(never)]
     pub(super) fn free_exact(&self, at: u64) -> Result<(), IdError> {
-        let mut ledger = self.lock();
-        // Made meanwhile: then cells decide, for what the map calls taken may lie in a magazine.
-        let given = if self.front.get().is_some() {
-            drop(ledger);
+        let Some(mut ledger) = self.lock_exact() else {
             return self.free(self.id(at));
-        } else {
-            ledger.order.give(at)
         };
+        let given = ledger.order.give(at);
         self.finish(ledger);
         if given? {
             Ok(())

@@ -1,10 +1,10 @@
 //! What can be seen of a space.
 
-use super::{IdSpace, SharedRule};
-use crate::ids::rule::Order;
+use super::IdSpace;
+use crate::ids::rule::{Order, Rule};
 use crate::ids::{Id, IdRange};
 
-impl<R: SharedRule, T: Id> IdSpace<R, T> {
+impl<R: Rule<Order: Send>, T: Id> IdSpace<R, T> {
     /// Whether the identifier is allocated or reserved; false for one outside of the range.
     ///
     /// ```
@@ -34,20 +34,14 @@ impl<R: SharedRule, T: Id> IdSpace<R, T> {
     /// # Ok::<(), larder::ids::IdError>(())
     /// ```
     pub fn next_allocated(&self, from: T) -> Option<T> {
-        let at = self.next_taken_at(self.ahead(from)?)?;
+        let at = self.next_taken_at(self.range.ahead(from)?)?;
         Some(self.id(at))
     }
 
     /// The lowest identifier of the range that is not allocated and not below `from`.
     pub(in crate::ids) fn next_free(&self, from: T) -> Option<T> {
-        let at = self.next_free_at(self.ahead(from)?)?;
+        let at = self.next_free_at(self.range.ahead(from)?)?;
         Some(self.id(at))
-    }
-
-    /// The offset of the first identifier that is not below `from`.
-    fn ahead(&self, from: T) -> Option<u64> {
-        let from = from.to_u64();
-        (from <= self.range.last()).then(|| from.saturating_sub(self.range.first()))
     }
 
     fn next_taken_at(&self, at: u64) -> Option<u64> {
@@ -82,12 +76,7 @@ impl<R: SharedRule, T: Id> IdSpace<R, T> {
     /// # Ok::<(), larder::ids::IdError>(())
     /// ```
     pub fn iter(&self) -> impl Iterator<Item = T> + '_ {
-        let mut from = Some(0);
-        std::iter::from_fn(move || {
-            let at = self.next_taken_at(from?)?;
-            from = self.behind(at);
-            Some(self.id(at))
-        })
+        self.range.list(|at| self.next_taken_at(at))
     }
 
     /// The allocated identifiers as ranges, upwards. Others may take and free meanwhile: each identifier that is allocated
@@ -101,27 +90,8 @@ impl<R: SharedRule, T: Id> IdSpace<R, T> {
     /// # Ok::<(), larder::ids::IdError>(())
     /// ```
     pub fn runs(&self) -> impl Iterator<Item = IdRange> + '_ {
-        let base = self.range.first();
-        let mut from = Some(0);
-        std::iter::from_fn(move || {
-            loop {
-                let first = self.next_taken_at(from?)?;
-                let end = self.next_free_at(first);
-                // What was just seen to be free is not looked at again.
-                from = end.and_then(|end| self.behind(end));
-                if end == Some(first) {
-                    // Freed meanwhile.
-                    continue;
-                }
-                let last = end.map_or(self.range.last(), |end| base + end - 1);
-                return IdRange::new(base + first, last).ok();
-            }
-        })
-    }
-
-    /// The offset after this one.
-    fn behind(&self, at: u64) -> Option<u64> {
-        (at < self.range.last() - self.range.first()).then(|| at + 1)
+        self.range
+            .runs(|at| self.next_taken_at(at), |at| self.next_free_at(at))
     }
 
     /// How many identifiers are not allocated, resting ones and those that lie ready for CPUs included. As

@@ -1,14 +1,15 @@
 //! Water marks: a call when identifiers become scarce, and one when they no longer are.
 
+use super::IdSpace;
 use super::ledger::{Crossed, Crossing, Ledger, Mark};
-use super::{IdSpace, SharedRule};
+use crate::ids::rule::Rule;
 use crate::ids::{Id, IdError};
 use crate::os::lock::order::{Rank, calls};
 
 /// Water marks of a space at most.
 const MOST: usize = 64;
 
-impl<R: SharedRule, T: Id> IdSpace<R, T> {
+impl<R: Rule<Order: Send>, T: Id> IdSpace<R, T> {
     /// Calls `call` when the number of free identifiers falls below `free`, and again when it is back at it: once for each
     /// crossing. A space begins above its marks, or below those that are more than it has.
     ///

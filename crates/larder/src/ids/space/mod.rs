@@ -9,7 +9,6 @@ mod look;
 mod marks;
 mod place;
 mod queue;
-mod shape;
 mod states;
 mod stats;
 mod sweep;
@@ -24,6 +23,7 @@ mod model;
 #[cfg(all(test, shuttle))]
 mod shuttle_tests;
 
+use core::ops::RangeBounds;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::{Arc, OnceLock};
@@ -32,13 +32,12 @@ use front::{Config, Front};
 use ledger::{Ledger, Mark};
 use sync::{Guard, Lock};
 
-use super::rule::Order;
-use super::{Bounds, Id, IdError, IdRange};
+use super::rule::{Order, Rule, Shape};
+use super::{Id, IdError, IdRange};
 use crate::os::rseq::Mode;
 use crate::os::{System, fork};
 
 pub use ledger::Crossing;
-pub use shape::{Shape, SharedRule};
 pub use stats::SpaceStats;
 
 /// Spaces with more identifiers have no cells: a byte each would cost more than a lock.
@@ -68,7 +67,7 @@ pub struct IdSpaceBuilder<R, T = u64> {
     integer: PhantomData<fn() -> T>,
 }
 
-impl<R: SharedRule, T: Id> IdSpaceBuilder<R, T> {
+impl<R: Rule<Order: Send>, T: Id> IdSpaceBuilder<R, T> {
     /// Per CPU or locked; the best of this machine by default.
     pub fn mode(mut self, mode: Mode) -> Self {
         self.config.mode = Some(mode);
@@ -122,7 +121,7 @@ impl<R: SharedRule, T: Id> IdSpaceBuilder<R, T> {
 /// assert_eq!(ports.allocated(), 0);
 /// # Ok::<(), larder::ids::IdError>(())
 /// ```
-pub struct IdSpace<R: SharedRule, T: Id = u64> {
+pub struct IdSpace<R: Rule<Order: Send>, T: Id = u64> {
     range: IdRange,
     integer: PhantomData<fn() -> T>,
     /// Made under the lock when some identifiers have been taken; before that everything goes to the map.
@@ -135,7 +134,7 @@ pub struct IdSpace<R: SharedRule, T: Id = u64> {
     config: Config,
 }
 
-impl<R: SharedRule, T: Id> IdSpace<R, T> {
+impl<R: Rule<Order: Send>, T: Id> IdSpace<R, T> {
     /// An empty space. Takes constant time.
     ///
     /// ```
@@ -147,14 +146,14 @@ impl<R: SharedRule, T: Id> IdSpace<R, T> {
     ///
     /// # Errors
     /// [`IdError::Invalid`] for an empty range or a rule with absurd parameters, [`IdError::OutOfMemory`].
-    pub fn new(range: impl Bounds<Id = T>, rule: R) -> Result<Self, IdError> {
+    pub fn new(range: impl RangeBounds<T>, rule: R) -> Result<Self, IdError> {
         Self::builder(range, rule).build()
     }
 
     /// An empty space with settings of its own.
-    pub fn builder(range: impl Bounds<Id = T>, rule: R) -> IdSpaceBuilder<R, T> {
+    pub fn builder(range: impl RangeBounds<T>, rule: R) -> IdSpaceBuilder<R, T> {
         IdSpaceBuilder {
-            range: range.bounds(),
+            range: IdRange::of(&range),
             rule,
             config: Config::default(),
             integer: PhantomData,
@@ -312,23 +311,26 @@ impl<R: SharedRule, T: Id> IdSpace<R, T> {
         self.front.set(front).is_ok()
     }
 
+    /// The lock of a space without cells; `None` where they were made meanwhile: then they decide, for what the map calls taken
+    /// may lie in a magazine.
+    fn lock_exact(&self) -> Option<Guard<'_, Ledger<R::Order>>> {
+        let ledger = self.lock();
+        self.front.get().is_none().then_some(ledger)
+    }
+
     /// Looks at the cells, or at the map as long as there are none.
     fn look<V>(
         &self,
         at_cells: impl FnOnce(&Front) -> V,
         at_map: impl FnOnce(&Ledger<R::Order>) -> V,
     ) -> V {
-        if let Some(front) = self.front.get() {
-            return at_cells(front);
-        }
-        let ledger = self.lock();
-        match self.front.get() {
-            // Made meanwhile: what the map calls taken may lie in a magazine.
-            Some(front) => {
-                drop(ledger);
-                at_cells(front)
+        loop {
+            if let Some(front) = self.front.get() {
+                return at_cells(front);
             }
-            None => at_map(&ledger),
+            if let Some(ledger) = self.lock_exact() {
+                return at_map(&ledger);
+            }
         }
     }
 
@@ -343,14 +345,14 @@ impl<R: SharedRule, T: Id> IdSpace<R, T> {
     }
 }
 
-impl<R: SharedRule, T: Id> Drop for IdSpace<R, T> {
+impl<R: Rule<Order: Send>, T: Id> Drop for IdSpace<R, T> {
     fn drop(&mut self) {
         #[cfg(not(shuttle))]
         fork::unregister(self.ledger[0].raw());
     }
 }
 
-impl<R: SharedRule, T: Id> fmt::Debug for IdSpace<R, T> {
+impl<R: Rule<Order: Send>, T: Id> fmt::Debug for IdSpace<R, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("IdSpace")
             .field("range", &self.range)

@@ -1,13 +1,14 @@
 //! Operations on places in the map: this very identifier, several in a row, a band that is set apart.
 
+use super::IdSpace;
 use super::front::Front;
 use super::ledger::Ledger;
 use super::take::{FromMap, rest};
-use super::{IdSpace, SharedRule};
-use crate::ids::rule::Order;
-use crate::ids::{Bounds, Id, IdError};
+use crate::ids::rule::{Order, Rule};
+use crate::ids::{Id, IdError, IdRange};
+use core::ops::RangeBounds;
 
-impl<R: SharedRule, T: Id> IdSpace<R, T> {
+impl<R: Rule<Order: Send>, T: Id> IdSpace<R, T> {
     /// A space in which exactly the identifiers of `live` are allocated: what is left when the space is lost but its
     /// users still know what they have. As [`Ids::rebuild`](crate::ids::Ids::rebuild).
     ///
@@ -25,7 +26,7 @@ impl<R: SharedRule, T: Id> IdSpace<R, T> {
     /// # Ok::<(), IdError>(())
     /// ```
     pub fn rebuild(
-        range: impl Bounds<Id = T>,
+        range: impl RangeBounds<T>,
         rule: R,
         live: impl IntoIterator<Item = T>,
     ) -> Result<Self, IdError> {
@@ -81,13 +82,7 @@ impl<R: SharedRule, T: Id> IdSpace<R, T> {
     /// # Ok::<(), larder::ids::IdError>(())
     /// ```
     pub fn alloc_range(&self, count: u64, align: u64) -> Result<T, IdError> {
-        if count == 0 || align == 0 {
-            return Err(IdError::Invalid {
-                what: format!("a run of {count} identifiers aligned to {align}"),
-                advice: "give a count and an alignment of at least 1",
-            });
-        }
-        let phase = (align - self.range.first() % align) % align;
+        let phase = self.range.phase(count, align)?;
         self.in_map(None, |ledger| {
             let first = ledger.order.take_run(count, align, phase)?;
             Ok(first.map(|first| (first, first + (count - 1))))
@@ -112,12 +107,8 @@ impl<R: SharedRule, T: Id> IdSpace<R, T> {
     /// pids.free_range(1u32..=300)?;
     /// # Ok::<(), IdError>(())
     /// ```
-    pub fn reserve(&self, range: impl Bounds<Id = T>) -> Result<(), IdError> {
-        let range = range.bounds()?;
-        let (first, last) = (
-            self.range.offset(range.first())?,
-            self.range.offset(range.last())?,
-        );
+    pub fn reserve(&self, range: impl RangeBounds<T>) -> Result<(), IdError> {
+        let (first, last) = self.range.offsets(IdRange::of(&range)?)?;
         let mut taken = first;
         self.in_map(Some((first, last)), |ledger| {
             Ok(match ledger.order.take_all(first, last)? {

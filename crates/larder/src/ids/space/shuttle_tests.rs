@@ -6,8 +6,8 @@ use std::sync::Arc;
 use shuttle::sync::Mutex;
 use shuttle::thread;
 
-use super::{IdSpace, SharedRule};
-use crate::ids::rule::{Any, Cyclic, Fifo, Lifo, Lowest};
+use super::IdSpace;
+use crate::ids::rule::{Any, Cyclic, Fifo, Lifo, Lowest, Rule};
 use crate::ids::{Guard, IdError};
 
 const LEN: u64 = 12;
@@ -27,7 +27,7 @@ fn explore(test: impl Fn() + Send + Sync + 'static) {
 }
 
 fn for_all(test: fn(Box<dyn Fn() -> Arc<dyn Ids>>)) {
-    fn space<R: SharedRule + Send + Sync + 'static>(rule: R) -> Arc<dyn Ids> {
+    fn space<R: Rule<Order: Send> + Send + Sync + 'static>(rule: R) -> Arc<dyn Ids> {
         Arc::new(IdSpace::new(0..LEN, rule).unwrap())
     }
     explore(move || test(Box::new(|| space(Lowest))));
@@ -49,7 +49,7 @@ trait Ids: Send + Sync {
     fn waiting(&self) -> u64;
 }
 
-impl<R: SharedRule + Send + Sync> Ids for IdSpace<R> {
+impl<R: Rule<Order: Send> + Send + Sync> Ids for IdSpace<R> {
     fn alloc(&self) -> Result<u64, IdError> {
         self.alloc()
     }

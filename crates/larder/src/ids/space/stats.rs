@@ -1,8 +1,8 @@
 //! What a space has done.
 
-use super::{IdSpace, SharedRule};
+use super::IdSpace;
 use crate::ids::Id;
-use crate::ids::rule::Order;
+use crate::ids::rule::{Order, Rule};
 
 /// What a space has done so far. Read without stopping any thread, so the numbers are of slightly different moments.
 ///
@@ -40,7 +40,7 @@ pub struct SpaceStats {
     pub scarce: bool,
 }
 
-impl<R: SharedRule, T: Id> IdSpace<R, T> {
+impl<R: Rule<Order: Send>, T: Id> IdSpace<R, T> {
     /// What it has done so far.
     pub fn stats(&self) -> SpaceStats {
         let hits = self.front.get().map_or(0, |front| front.ready.stats().pops);

@@ -1,11 +1,11 @@
 //! Where freed identifiers stay in place: batches are found by going round over the cells.
 
+use super::IdSpace;
 use super::front::{FARTHEST, Front};
 use super::ledger::Ledger;
 use super::states::LINE;
 use super::sync::Guard;
-use super::{IdSpace, SharedRule};
-use crate::ids::rule::Order;
+use crate::ids::rule::{Order, Rule};
 use crate::ids::{Id, IdError};
 
 /// Where the line of an offset ends.
@@ -13,7 +13,7 @@ fn line_end(at: u64) -> u64 {
     (at | (LINE as u64 - 1)) + 1
 }
 
-impl<R: SharedRule, T: Id> IdSpace<R, T> {
+impl<R: Rule<Order: Send>, T: Id> IdSpace<R, T> {
     /// Goes on round from where the last batch ended and takes what is free, in the order of the offsets, until `out` is
     /// full. Looks at `FARTHEST` cells at most while it has nothing, and then at a share of the range. Says how many it
     /// took. The gate is down.

@@ -3,11 +3,11 @@
 use std::cell::Cell;
 use std::time::Duration;
 
+use super::IdSpace;
 use super::front::Front;
 use super::ledger::{Crossed, Ledger};
 use super::sync::{BATCH, Guard, thread};
-use super::{IdSpace, SharedRule};
-use crate::ids::rule::Order;
+use crate::ids::rule::{Order, Rule};
 use crate::ids::{Id, IdError};
 use crate::magazine::Supply;
 use crate::os::lock::order::sleeps;
@@ -37,14 +37,14 @@ impl From<IdError> for Refusal {
 }
 
 /// The map as what magazines are refilled from, and where they send what they give up.
-pub(super) struct FromMap<'a, R: SharedRule, T: Id> {
+pub(super) struct FromMap<'a, R: Rule<Order: Send>, T: Id> {
     space: &'a IdSpace<R, T>,
     /// Reported by [`IdSpace::refill`] when nothing is in hand: the function of a mark may use the space until nothing is
     /// left.
     crossed: Cell<Option<Crossed>>,
 }
 
-impl<'a, R: SharedRule, T: Id> FromMap<'a, R, T> {
+impl<'a, R: Rule<Order: Send>, T: Id> FromMap<'a, R, T> {
     pub(super) fn new(space: &'a IdSpace<R, T>) -> Self {
         Self {
             space,
@@ -53,7 +53,7 @@ impl<'a, R: SharedRule, T: Id> FromMap<'a, R, T> {
     }
 }
 
-impl<R: SharedRule, T: Id> Supply for FromMap<'_, R, T> {
+impl<R: Rule<Order: Send>, T: Id> Supply for FromMap<'_, R, T> {
     type Error = Refusal;
 
     /// Takes a batch from the map, last first, since the last one of a magazine is the first one taken.
@@ -117,7 +117,7 @@ impl<R: SharedRule, T: Id> Supply for FromMap<'_, R, T> {
     }
 }
 
-impl<R: SharedRule, T: Id> IdSpace<R, T> {
+impl<R: Rule<Order: Send>, T: Id> IdSpace<R, T> {
     #[cold]
     #[inline(never)]
     pub(super) fn alloc_slow(&self) -> Result<T, IdError> {

@@ -9,17 +9,17 @@
 
 use std::time::{Duration, Instant};
 
+use super::IdSpace;
 use super::ledger::Ledger;
 use super::sync::thread;
-use super::{IdSpace, SharedRule};
-use crate::ids::rule::Order;
+use crate::ids::rule::{Order, Rule};
 use crate::ids::{Id, IdError};
 use crate::os::lock::order::sleeps;
 
 /// Time between looks at identifiers that rest: no call reports the end of a rest.
 const LOOK: Duration = Duration::from_millis(1);
 
-impl<R: SharedRule, T: Id> IdSpace<R, T> {
+impl<R: Rule<Order: Send>, T: Id> IdSpace<R, T> {
     /// As [`alloc`](Self::alloc), but waits for a free one. The thread that waits longest is served first. A call that does
     /// not wait, be it for several identifiers, for a run or for a given one, gets none before the threads that wait.
     ///

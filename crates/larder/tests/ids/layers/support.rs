@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 
 use larder::ids::rule::Order;
-use larder::ids::{Allocate, IdError, IdRange, IdSpace, Ids, Rule, Shape, SharedRule};
+use larder::ids::{Allocate, IdError, IdRange, IdSpace, Ids, Rule};
 
 /// Lowest first, by a set.
 #[derive(Debug, Clone, Copy)]
@@ -25,10 +25,6 @@ impl Rule for Plain {
             last,
         })
     }
-}
-
-impl SharedRule for Plain {
-    const SHAPE: Shape = Shape::Exact;
 }
 
 impl Order for PlainOrder {

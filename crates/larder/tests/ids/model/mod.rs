@@ -8,7 +8,7 @@ mod shared;
 use std::collections::BTreeSet;
 
 use larder::ids::rule::{NearFull, Rested};
-use larder::ids::{Allocate, IdError, IdRange, IdSpace, Ids, Rule, SharedRule};
+use larder::ids::{Allocate, IdError, IdRange, IdSpace, Ids, Rule};
 use proptest::prelude::*;
 
 use crate::common::cpus::{allowed_cpus, pin};
@@ -120,8 +120,8 @@ trait Space: Sized {
 }
 
 macro_rules! space {
-    ($space:ident, $rule:ident, $shared:literal, $next_free:expr) => {
-        impl<R: $rule> Space for $space<R> {
+    ($space:ident, $shared:literal, $next_free:expr) => {
+        impl<R: Rule<Order: Send>> Space for $space<R> {
             type Rule = R;
             const SHARED: bool = $shared;
 
@@ -177,10 +177,10 @@ macro_rules! space {
         }
     };
 }
-space!(Ids, Rule, false, |_, _| None);
-space!(IdSpace, SharedRule, true, |ids, from| Some(
-    Allocate::next_free(ids, from)
-));
+space!(Ids, false, |_, _| None);
+space!(IdSpace, true, |ids, from| Some(Allocate::next_free(
+    ids, from
+)));
 
 struct Model<S, P> {
     ids: S,

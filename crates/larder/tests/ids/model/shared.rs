@@ -2,7 +2,7 @@
 //! not asked for.
 
 use larder::ids::rule::NearFull;
-use larder::ids::{IdRange, IdSpace, SharedRule, rule};
+use larder::ids::{IdRange, IdSpace, Rule, rule};
 use larder::os::rseq::Mode;
 use proptest::prelude::*;
 
@@ -25,7 +25,7 @@ fn ranges() -> Vec<IdRange> {
     ]
 }
 
-fn ids<R: SharedRule>(range: IdRange, rule: R, mode: Mode) -> IdSpace<R> {
+fn ids<R: Rule<Order: Send>>(range: IdRange, rule: R, mode: Mode) -> IdSpace<R> {
     IdSpace::builder(range, rule).mode(mode).build().unwrap()
 }
 

@@ -1,10 +1,10 @@
 //! larder's own, for many threads.
 
-use larder::ids::{IdRange, IdSpace, SharedRule};
+use larder::ids::{IdRange, IdSpace, Rule};
 
 use super::Common;
 
-impl<R: SharedRule + Default> Common for IdSpace<R>
+impl<R: Rule<Order: Send> + Default> Common for IdSpace<R>
 where
     Self: Sync,
 {

@@ -1,14 +1,18 @@
 //! How a rule is shared between threads.
 
-use crate::ids::Rule;
-use crate::ids::rule::{Any, Clock, Cyclic, Epochs, Fifo, Lifo, Lowest, Random, Rested};
-
-/// How far a rule lets identifiers lie ready for one CPU, outside of the map that all share.
+/// How far a rule lets identifiers of an `IdSpace` lie ready for one CPU, outside of the map that all share.
 ///
 /// In the formulas F is the number of free identifiers, C the number of CPUs that the process may use, and d(F) the number
 /// of allocations that the rule alone promises between a free and the next use of the same identifier.
 ///
-/// [`SharedRule`] says which rule has which.
+/// [`Rule::SHAPE`] says which rule has which.
+///
+/// ```
+/// use larder::ids::{Rule, Shape};
+/// use larder::ids::rule::{Cyclic, Lowest};
+///
+/// assert_eq!((Lowest::SHAPE, Cyclic::SHAPE), (Shape::Exact, Shape::InPlace));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
     /// The rule is kept exactly: every operation goes to the map under its lock. Reuse distance: the rule's own.
@@ -23,64 +27,12 @@ pub enum Shape {
     /// free batches are not used, and it is d(F). An identifier that is wanted by name or in a run sends the batches back to the
     /// map, where they count as freed last.
     InOrder,
-    /// For rules that go round. A freed identifier stays where it is: its byte says that it is free, and nothing else is
+    /// For rules that go round. The experiment `id-space` needs it: by [`InOrder`](Self::InOrder) a cyclic space misses the
+    /// 10 ns of the rows `threads`. A freed identifier stays where it is: its byte says that it is free, and nothing else is
     /// written. Batches of at most 64 are claimed by going round over these bytes, under the lock, and each from at most one
     /// 4C-th of the range; so they are in the order of the rule. Reuse distance: d(F) less the batches, which are at most 64 C
     /// and on average F / 4 at most: what lies in a batch was chosen before its time. Where they are so scarce that
     /// thousands of bytes lie between them everything goes to the map, and it is d(F). A space with water marks must count what is
     /// free, and is shared as [`InOrder`](Self::InOrder).
     InPlace,
-}
-
-/// A [`Rule`] that [`IdSpace`](crate::ids::IdSpace) can keep for many threads.
-///
-/// ```
-/// use larder::ids::rule::{Cyclic, Lowest};
-/// use larder::ids::{Shape, SharedRule};
-///
-/// assert_eq!(Lowest::SHAPE, Shape::Exact);
-/// assert_eq!(Cyclic::SHAPE, Shape::InPlace);
-/// ```
-pub trait SharedRule: Rule<Order: Send> {
-    /// What the rule allows.
-    const SHAPE: Shape;
-}
-
-impl SharedRule for Lowest {
-    const SHAPE: Shape = Shape::Exact;
-}
-
-impl SharedRule for Cyclic {
-    const SHAPE: Shape = Shape::InPlace;
-}
-
-impl SharedRule for Fifo {
-    const SHAPE: Shape = Shape::InOrder;
-}
-
-/// The identifier that is cheapest to find is in a magazine nearby.
-impl SharedRule for Any {
-    const SHAPE: Shape = Shape::Near;
-}
-
-impl SharedRule for Lifo {
-    const SHAPE: Shape = Shape::Near;
-}
-
-impl<const K: usize> SharedRule for Epochs<K>
-where
-    Self: Rule<Order: Send>,
-{
-    const SHAPE: Shape = Shape::InOrder;
-}
-
-/// A freed identifier does not come back to the thread that freed it, or the next one could be guessed: it goes through
-/// the map.
-impl SharedRule for Random {
-    const SHAPE: Shape = Shape::InOrder;
-}
-
-/// A rest is a promise to the tick, so nothing lies in batches: they would be chosen before their time.
-impl<R: Rule<Order: Send>, C: Clock + Send> SharedRule for Rested<R, C> {
-    const SHAPE: Shape = Shape::Exact;
 }

@@ -1,10 +1,29 @@
-//! The next free one after the last.
+//! The rules that take what a bitmap has next: the lowest free one, the next one after the last, or whichever is at hand.
 
 use core::hint::cold_path;
 
-use super::{Order, Rule};
+use super::{Order, Rule, Shape};
 use crate::ids::IdError;
 use crate::ids::map::WordCache;
+
+/// The lowest free identifier is next, as POSIX wants it of descriptors. Keeps the ones in use dense.
+///
+/// A freed identifier may come back at the very next allocation. At most four levels of words are looked at, and mostly
+/// none: the lowest word with free identifiers is loaded already.
+///
+/// ```
+/// use larder::ids::{Ids, rule::Lowest};
+///
+/// let mut fds = Ids::new(0u32..1024, Lowest)?;
+/// fds.reserve(0u32..=2)?;
+/// assert_eq!(fds.alloc()?, 3);
+/// assert_eq!(fds.alloc()?, 4);
+/// fds.free(3)?;
+/// assert_eq!(fds.alloc()?, 3);
+/// # Ok::<(), larder::ids::IdError>(())
+/// ```
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Lowest;
 
 /// The next free identifier after the last one handed out is next, and after the largest the smallest: what Linux does
 /// for process identifiers and in `idr_alloc_cyclic`.
@@ -26,14 +45,6 @@ use crate::ids::map::WordCache;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Cyclic;
 
-impl Rule for Cyclic {
-    type Order = CyclicOrder;
-
-    fn order(&self, last: u64) -> Result<CyclicOrder, IdError> {
-        Ok(CyclicOrder::new(last))
-    }
-}
-
 /// No order is promised: whichever free identifier is cheapest to find is next. For a caller that needs a number
 /// without another owner, and nothing more of it; what Linux's `sbitmap` does for the tags of block devices.
 ///
@@ -52,33 +63,58 @@ impl Rule for Cyclic {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Any;
 
-impl Rule for Any {
-    type Order = CyclicOrder<false>;
+const LOWEST: u8 = 0;
+const CYCLIC: u8 = 1;
+const ANY: u8 = 2;
 
-    fn order(&self, last: u64) -> Result<CyclicOrder<false>, IdError> {
-        Ok(CyclicOrder::new(last))
-    }
+macro_rules! rules {
+    ($($rule:ident: $number:ident, $shape:ident;)*) => {$(
+        impl Rule for $rule {
+            type Order = WordOrder<$number>;
+            const SHAPE: Shape = Shape::$shape;
+
+            fn order(&self, last: u64) -> Result<WordOrder<$number>, IdError> {
+                Ok(WordOrder {
+                    cache: WordCache::new(last),
+                    latest: u64::MAX,
+                    last,
+                })
+            }
+        }
+    )*};
 }
 
-/// What keeps [`Cyclic`] and, where it need not be in order, [`Any`].
+rules! {
+    Lowest: LOWEST, Exact;
+    Cyclic: CYCLIC, InPlace;
+    Any: ANY, Near;
+}
+
+/// What keeps [`Lowest`], [`Cyclic`] and [`Any`].
 ///
 /// [`Order`] shows what it can do.
 #[derive(Debug)]
-pub struct CyclicOrder<const IN_ORDER: bool = true> {
+pub struct WordOrder<const RULE: u8> {
+    /// Under `LOWEST` no offset is free below the word that is loaded, or that was loaded before.
     cache: WordCache,
-    /// The offset handed out last; at first, and without an order always, the one before 0. Of the word that is loaded, the free
-    /// offsets above it are loaded and those below are in the map.
+    /// Under `CYCLIC` the offset handed out last, at first the one before 0. Of the word that is loaded, the free offsets above
+    /// it are loaded and those below are in the map.
     latest: u64,
     last: u64,
 }
 
-impl<const IN_ORDER: bool> CyclicOrder<IN_ORDER> {
-    fn new(last: u64) -> Self {
-        Self {
-            cache: WordCache::new(last),
-            latest: u64::MAX,
-            last,
+impl<const RULE: u8> WordOrder<RULE> {
+    #[inline(always)]
+    fn pop(&mut self) -> Option<u64> {
+        self.cache.pop().map(|at| self.passed(at))
+    }
+
+    #[inline(always)]
+    fn passed(&mut self, at: u64) -> u64 {
+        if RULE == CYCLIC {
+            self.latest = at;
         }
+        at
     }
 
     #[inline]
@@ -86,25 +122,22 @@ impl<const IN_ORDER: bool> CyclicOrder<IN_ORDER> {
         let found = if self.cache.is_loaded() {
             self.cache.load_next()?
         } else {
-            self.cache.load(self.latest.wrapping_add(1))?
+            self.cache.load(match RULE {
+                LOWEST => self.cache.base(),
+                CYCLIC => self.latest.wrapping_add(1),
+                _ => 0,
+            })?
         };
-        Ok(found || self.cache.load(0)?)
-    }
-
-    #[inline]
-    fn passed(&mut self, at: u64) {
-        if IN_ORDER {
-            self.latest = at;
-        }
+        Ok(found || (RULE != LOWEST && self.cache.load(0)?))
     }
 
     /// Whether one of the word that is loaded goes there, since it comes later in the order.
     #[inline]
     fn is_ahead(&self, at: u64) -> bool {
-        !IN_ORDER || at > self.latest
+        RULE != CYCLIC || at > self.latest
     }
 
-    /// Gives back one of the word that is loaded.
+    /// Gives back one of the word that is loaded, under `CYCLIC`.
     #[inline(never)]
     fn give_here(&mut self, at: u64) -> bool {
         if self.is_ahead(at) {
@@ -115,41 +148,43 @@ impl<const IN_ORDER: bool> CyclicOrder<IN_ORDER> {
     }
 }
 
-impl<const IN_ORDER: bool> Order for CyclicOrder<IN_ORDER> {
+impl<const RULE: u8> Order for WordOrder<RULE> {
     #[inline]
     fn take(&mut self) -> Result<Option<u64>, IdError> {
-        let mut at = self.cache.pop();
+        let mut at = self.pop();
         if at.is_none() && self.refill()? {
-            at = self.cache.pop();
-        }
-        if let Some(at) = at {
-            self.passed(at);
+            at = self.pop();
         }
         Ok(at)
     }
 
-    #[inline]
+    #[inline(always)]
     fn take_quickly(&mut self) -> Option<u64> {
-        let at = match self.cache.pop() {
-            None if self.cache.load_next_quickly() => self.cache.pop()?,
-            at => at?,
-        };
-        self.passed(at);
-        Some(at)
+        match self.pop() {
+            None if self.cache.load_next_quickly() => {
+                let at = self.cache.pop_loaded();
+                Some(self.passed(at))
+            }
+            at => at,
+        }
     }
 
-    #[inline]
+    #[inline(always)]
     fn give_quickly(&mut self, at: u64) -> bool {
         if at > self.last {
             cold_path();
             return false;
         }
         if self.cache.has(at) {
-            if IN_ORDER {
+            if RULE == CYCLIC {
                 cold_path();
                 return self.give_here(at);
             }
             return self.cache.add(at);
+        }
+        if RULE == LOWEST && self.cache.is_before(at) {
+            cold_path();
+            return false;
         }
         self.cache.map().give_quickly(at)
     }
@@ -157,14 +192,22 @@ impl<const IN_ORDER: bool> Order for CyclicOrder<IN_ORDER> {
     #[inline]
     fn give(&mut self, at: u64) -> Result<bool, IdError> {
         if self.cache.has(at) && self.is_ahead(at) {
-            Ok(self.cache.add(at))
-        } else {
-            self.cache.map().give(at)
+            return Ok(self.cache.add(at));
         }
+        if RULE == LOWEST && at < self.cache.base() {
+            // It is taken, and so is the rest of its word.
+            self.cache.load_only(at)?;
+            return Ok(true);
+        }
+        self.cache.map().give(at)
     }
 
     fn give_all(&mut self, first: u64, last: u64) -> Result<Result<(), u64>, IdError> {
-        self.cache.give_all(first, last)
+        let given = self.cache.give_all(first, last)?;
+        if RULE == LOWEST && given.is_ok() && first < self.cache.base() {
+            self.cache.begin_at(first);
+        }
+        Ok(given)
     }
 
     #[inline]
@@ -193,8 +236,10 @@ impl<const IN_ORDER: bool> Order for CyclicOrder<IN_ORDER> {
     }
 
     fn set_cursor(&mut self, at: u64) -> Result<(), IdError> {
-        self.cache.put_back()?;
-        self.passed(at);
+        if RULE == CYCLIC {
+            self.cache.put_back()?;
+            self.latest = at;
+        }
         Ok(())
     }
 
