@@ -241,7 +241,8 @@ mod tests {
     #[test]
     fn the_constant_grows_when_what_went_back_comes_again_soon() {
         let (mib, second) = (1 << 20, 1_000_000_000);
-        let over = |bound: &Bound, held, now| bound.over(held * mib, 0, held * mib, now, second) / mib;
+        let over =
+            |bound: &Bound, held, now| bound.over(held * mib, 0, held * mib, now, second) / mib;
         let adapts = Bound::new(None, second);
         assert_eq!(over(&adapts, 100, 0), 36, "the first time");
         adapts.went(64 * mib, 0);

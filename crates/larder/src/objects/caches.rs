@@ -224,3 +224,47 @@ impl fork::Around for Inner {
         self.reaper.raw().unlock();
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use core::alloc::Layout;
+
+    use super::*;
+    use crate::objects::RawCache;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    /// Takes 8 MiB of objects and a run as large, and puts them.
+    fn burst(family: &Family) {
+        let cache = RawCache::new(family, Layout::new::<[u8; 4096]>()).unwrap();
+        let mut handle = cache.handle();
+        let objects: Vec<_> = (0..2048).map(|_| handle.get().unwrap()).collect();
+        let run = family.get_large(8 << 20, 1).unwrap();
+        // SAFETY: taken above, each put once.
+        unsafe {
+            objects.into_iter().for_each(|object| handle.put(object));
+            family.put_large(run).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_clock_that_stops_or_jumps_delays_nothing_for_long() {
+        let pages = crate::pages::PagePool::builder().decay(Duration::from_secs(1));
+        let family = Family::builder().pages(pages).build().unwrap();
+        let held = || family.pool().held_bytes() >> 20;
+        let pass = |now| family.inner.upkeep_if_due_at(now);
+        let now = coarse_now();
+        burst(&family);
+        for _ in 0..5 {
+            pass(now);
+        }
+        assert!(held() >= 16, "it has stopped: {} MiB", held());
+        for (jump, begin) in [("back", 1), ("forward", u64::MAX / 2)] {
+            burst(&family);
+            for turn in 0..4 {
+                pass(begin + turn * SECOND);
+            }
+            assert!(held() < 2, "it jumped {jump}: {} MiB", held());
+        }
+    }
+}

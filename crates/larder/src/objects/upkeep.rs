@@ -157,9 +157,10 @@ impl Cache {
         self.destroyed
             .fetch_add(destroyed as u64, Ordering::Relaxed);
         let pages = self.shape.pages;
-        inner
-            .pool
-            .put_spans(addrs[..slabs.len()].iter().map(|&addr| (addr, pages)), since);
+        inner.pool.put_spans(
+            addrs[..slabs.len()].iter().map(|&addr| (addr, pages)),
+            since,
+        );
         self.held
             .fetch_sub(slabs.len() * self.shape.bytes(), Ordering::Relaxed);
         panic

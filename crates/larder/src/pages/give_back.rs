@@ -77,13 +77,8 @@ impl Clusters {
         // A cluster that is no power of two is given back in units of the next smaller one.
         let whole = self.release(1 << unit.ilog2(), age, most);
         let from = self.state.lock().looked;
-        let (runs, to) = self.release_runs(
-            RUN_PAGES,
-            age,
-            most - whole.min(most),
-            from,
-            UPKEEP_LOOKS,
-        );
+        let (runs, to) =
+            self.release_runs(RUN_PAGES, age, most - whole.min(most), from, UPKEEP_LOOKS);
         self.state.lock().looked = to.unwrap_or(0);
         whole + runs
     }

@@ -276,7 +276,11 @@ fn a_whole_block_beside_a_used_one_goes_when_it_is_old_enough() {
     space.take_cold(128).unwrap();
     space.put(0..64, false, 5);
     space.put(64..100, false, 5);
-    assert_eq!(space.take_idle(2, Age::of(0, 9), 0).0, None, "not as a unit");
+    assert_eq!(
+        space.take_idle(2, Age::of(0, 9), 0).0,
+        None,
+        "not as a unit"
+    );
     assert_eq!(look(&mut space, 4, 4, 9), []);
     assert_eq!(look(&mut space, 4, 5, 9), vec![Range { start: 0, end: 64 }]);
     let young = look(&mut space, 4, u64::MAX, 9);
@@ -386,6 +390,10 @@ fn the_block_that_the_frontier_crosses_is_idle_too() {
     assert_eq!(space.take_idle(4, Age::of(5, 9), 0), (None, 4), "too young");
     assert_eq!(space.take_idle(4, Age::of(5, 10), 0), (Some(0..150), 4));
     space.put_released(0..150, true, 5);
-    assert_eq!(space.take_idle(4, Age::of(5, 10), 0).0, None, "nothing is backed");
+    assert_eq!(
+        space.take_idle(4, Age::of(5, 10), 0).0,
+        None,
+        "nothing is backed"
+    );
     assert_eq!(space.take_cold(500).unwrap().pages, 0..150);
 }

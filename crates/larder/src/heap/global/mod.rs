@@ -18,6 +18,7 @@ mod larder;
 mod misuse;
 mod mode;
 mod reaper;
+mod retention;
 mod slot;
 mod state;
 mod stats;
@@ -29,4 +30,5 @@ pub use front::{
 pub use larder::Larder;
 pub use mode::Mode;
 pub use reaper::reaper_interval;
+pub use retention::{cache_bytes, decay_time};
 pub use stats::{ClassStats, GlobalStats};

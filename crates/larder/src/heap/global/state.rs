@@ -10,7 +10,7 @@ use core::time::Duration;
 
 use super::mode::Mode;
 use super::slot::{self, Stage};
-use super::{bootstrap, checked, misuse, reaper};
+use super::{bootstrap, checked, misuse, reaper, retention};
 use crate::heap::{Checker, Classes, Heap};
 use crate::objects::{Family, RawCache};
 use crate::os::errno::KeptErrno;
@@ -156,6 +156,7 @@ fn make_or_pause() -> Option<Global> {
 fn make() -> Option<Global> {
     let (mode, behind) = Mode::chosen();
     let on_slow = reaper::chosen();
+    let (decay, cached) = retention::chosen();
     let times = if counts_all_memory() {
         COUNTED_OVERSIZE
     } else {
@@ -163,18 +164,23 @@ fn make() -> Option<Global> {
     };
     let most = physical_memory().saturating_mul(times).max(LEAST_RESERVE);
     let build = |reserve| {
-        let pages = PagePool::builder()
+        let mut pages = PagePool::builder()
             .ignore_environment()
             .mode(behind)
             .cluster(ClusterSize::pages(CLUSTER_PAGES).ok()?)
             .reserve_bytes(reserve);
-        Family::builder()
-            .pages(pages)
+        let mut family = Family::builder()
             .mode(behind)
             .on_misuse(misuse::met)
-            .on_slow(on_slow)
-            .build()
-            .ok()
+            .on_slow(on_slow);
+        if let Some(decay) = decay {
+            pages = pages.decay(decay);
+            family = family.interval(decay);
+        }
+        if let Some(cached) = cached {
+            family = family.cached_bytes(cached);
+        }
+        family.pages(pages).build().ok()
     };
     // What is granted alone may not be granted together with all the rest.
     let mut family = build(most);

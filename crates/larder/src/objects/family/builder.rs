@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use super::{Family, Inner};
 use crate::magazine::Magazines;
+use crate::objects::bound::Bound;
 use crate::objects::error::Misuse;
 use crate::objects::links::Links;
-use crate::objects::bound::Bound;
 use crate::objects::map::PageMap;
 use crate::objects::meta::Meta;
 use crate::objects::table::Table;
