@@ -189,7 +189,7 @@ pub(super) unsafe fn dealloc_sized(
     let class = class_of_layout(layout);
     let checked = front.classes().is_checked();
     if !checked && (class.is_none() || front.classes().class_at(object) != class) {
-        check_size(front.classes(), object, layout, class)?;
+        check_size(front.classes(), object, layout)?;
         // SAFETY: an object of these classes; the caller gives it up.
         unsafe { front.free(object) };
         return Ok(());
@@ -205,14 +205,13 @@ fn check_size(
     classes: &Classes,
     object: NonNull<u8>,
     layout: Layout,
-    class: Option<usize>,
 ) -> Result<(), Failed> {
     let has = usable(classes, object)?;
-    let page = page_size();
-    let whole = layout.size().max(1).checked_next_multiple_of(page);
-    // A large object of a private heap has two pages at least.
-    let fits = whole == Some(has) || (has == 2 * page && whole == Some(page));
-    if class.is_none() && classes.class_at(object).is_none() && fits {
+    let size = layout.size();
+    // A run that has grown keeps room to grow, and one that was made smaller stays if more than half is in use. A large object of
+    // a private heap has two pages at least.
+    let fits = (size <= has && size > has / 2) || has == 2 * page_size();
+    if classes.class_at(object).is_none() && fits {
         return Ok(());
     }
     if layout.size() <= has && classes.has_outgrown() {

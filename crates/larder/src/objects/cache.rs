@@ -262,7 +262,7 @@ impl CacheRef {
             // SAFETY: called once, after everything else that gets `data`.
             unsafe { end(hooks.data) };
         }
-        inner.put_bytes(bytes);
+        inner.put_pages(bytes);
         drop(family);
         if let Some(payload) = panic
             && !std::thread::panicking()

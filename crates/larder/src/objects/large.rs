@@ -113,7 +113,7 @@ impl Family {
         let now = coarse_now();
         let pages = self.inner.release_large(at.as_ptr() as usize, now)?;
         self.inner.upkeep_if_due_at(now);
-        self.inner.put_bytes(pages * page_size());
+        self.inner.put_pages(pages * page_size());
         Ok(())
     }
 
@@ -182,7 +182,7 @@ impl Family {
             let rest = addr + wanted * page_size();
             let rest = core::iter::once((rest, over));
             inner.pool.put_spans(rest, coarse_now());
-            inner.put_bytes(over * page_size());
+            inner.put_pages(over * page_size());
         }
         Ok(true)
     }

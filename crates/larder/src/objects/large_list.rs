@@ -104,7 +104,7 @@ impl Family {
             inner.large_pages.fetch_sub(pages, Ordering::Relaxed);
             let runs = runs[..n].iter().copied();
             inner.pool.put_spans(runs, crate::os::coarse_now());
-            inner.put_bytes(pages * crate::os::page_size());
+            inner.put_pages(pages * crate::os::page_size());
         }
         // SAFETY: the ring is empty, and the list knows it no more.
         unsafe { meta.put(head, NODE) };

@@ -55,7 +55,8 @@ impl Space {
             let idle = |b: usize| {
                 let known = self.known(b);
                 self.blocks.get(b).is_none_or(|block| {
-                    block.home == known && (block.resident == 0 || age.is_reached(block.whole_since))
+                    block.home == known
+                        && (block.resident == 0 || age.is_reached(block.whole_since))
                 })
             };
             if unit.clone().all(idle) {
