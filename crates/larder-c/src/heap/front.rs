@@ -9,7 +9,7 @@ use core::ptr::NonNull;
 use std::alloc::Layout;
 
 use larder::heap::{AllocError, Classes, Heap};
-use larder::internal::heap::{GRAIN, class_of_layout};
+use larder::internal::heap::{GRAIN, class_of_layout, small_class_of_layout};
 use larder::os::page_size;
 
 use crate::call::empty;
@@ -201,17 +201,18 @@ pub(super) unsafe fn dealloc_sized(
 
 /// The error of an object that is given back with this layout; none where a large or a kept object is right.
 #[cold]
-fn check_size(
-    classes: &Classes,
-    object: NonNull<u8>,
-    layout: Layout,
-) -> Result<(), Failed> {
+fn check_size(classes: &Classes, object: NonNull<u8>, layout: Layout) -> Result<(), Failed> {
     let has = usable(classes, object)?;
     let size = layout.size();
     // A run that has grown keeps room to grow, and one that was made smaller stays if more than half is in use. A large object of
     // a private heap has two pages at least.
-    let fits = (size <= has && size > has / 2) || has == 2 * page_size();
-    if classes.class_at(object).is_none() && fits {
+    let page = page_size();
+    let whole = size.max(1).checked_next_multiple_of(page);
+    let fits = (size <= has && size > has / 2)
+        || whole == Some(has)
+        || (has == 2 * page && whole == Some(page));
+    let is_run = classes.class_at(object).is_none();
+    if is_run && small_class_of_layout(layout).is_none() && fits {
         return Ok(());
     }
     if layout.size() <= has && classes.has_outgrown() {

@@ -279,8 +279,9 @@ mod tests {
             |bound: &Bound, held, now| bound.over(held * mib, 0, held * mib, now, second) / mib;
         let adapts = Bound::new(None, second);
         assert_eq!(over(&adapts, 100, 0), 36, "the first time");
+        adapts.went(99 * mib, 0);
+        assert_eq!(over(&adapts, 100, 1), 36, "hardly any came again");
         adapts.went(64 * mib, 0);
-        assert_eq!(over(&adapts, 70, 1), 6, "hardly any came again");
         assert_eq!(over(&adapts, 100, second), 36, "not soon");
         assert_eq!(over(&adapts, 100, 1), 0, "128 MiB");
         adapts.went(64 * mib, 2);

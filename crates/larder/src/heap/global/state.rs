@@ -8,7 +8,7 @@ use core::ptr::{NonNull, null_mut};
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use core::time::Duration;
 
-use super::mode::Mode;
+use super::mode::HeapMode;
 use super::slot::{self, Stage};
 use super::{bootstrap, checked, misuse, reaper, retention};
 use crate::heap::{Checker, Classes, Heap};
@@ -35,7 +35,7 @@ const PATIENCE: u32 = turns(Duration::from_secs(2));
 #[derive(Debug)]
 pub(super) struct Global {
     pub(super) classes: Classes,
-    pub(super) mode: Mode,
+    pub(super) mode: HeapMode,
     /// The threads' heaps.
     heaps: RawCache,
     threads: Threads,
@@ -154,7 +154,7 @@ fn make_or_pause() -> Option<Global> {
 }
 
 fn make() -> Option<Global> {
-    let (mode, behind) = Mode::chosen();
+    let (mode, behind) = HeapMode::chosen();
     let on_slow = reaper::chosen();
     let (decay, cached) = retention::chosen();
     let times = if counts_all_memory() {
@@ -199,9 +199,9 @@ fn make() -> Option<Global> {
     let (threads, mode) = match checked::make(&family) {
         Some(checker) => (Threads::Checked(checker), mode),
         // Without a key a thread's end would go unnoticed. Then the CPUs' stocks are used, under locks, and the mode says so.
-        None if mode == Mode::PerThread => match make_key() {
+        None if mode == HeapMode::PerThread => match make_key() {
             Some(key) => (Threads::Heaps(key), mode),
-            None => (Threads::Cpus, Mode::Locked),
+            None => (Threads::Cpus, HeapMode::Locked),
         },
         None => (Threads::Cpus, mode),
     };
