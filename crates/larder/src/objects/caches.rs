@@ -33,7 +33,7 @@ impl Family {
     pub fn maintain(&self) -> usize {
         let now = coarse_now();
         let bytes = self.inner.maintain(now);
-        self.inner.pool.upkeep(now);
+        self.inner.pool.upkeep(now, true);
         bytes
     }
 
@@ -109,7 +109,7 @@ impl Inner {
         }
         if self.due.claim(now, self.interval_ns) {
             let _ = catch_unwind(AssertUnwindSafe(|| self.maintain(now)));
-            self.pool.upkeep(now);
+            self.pool.upkeep(now, false);
         } else {
             self.pool.upkeep_if_due(now);
         }

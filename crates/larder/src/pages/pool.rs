@@ -211,9 +211,10 @@ impl PagePool {
         self.inner.upkeep_if_due(now);
     }
 
-    /// Ends an interval at once, as [`upkeep_if_due`](Self::upkeep_if_due).
-    pub(crate) fn upkeep(&self, now: u64) {
-        self.inner.upkeep(now, UPKEEP_PAGES);
+    /// The upkeep of an interval that ends now: within a call that has other work, or of `all` that is unused.
+    pub(crate) fn upkeep(&self, now: u64, all: bool) {
+        let most = if all { usize::MAX } else { UPKEEP_PAGES };
+        self.inner.upkeep(now, most);
     }
 
     /// Gives about so many bytes of free pages back, however young they are. Returns how many went.

@@ -22,6 +22,7 @@ impl Core {
         let mut segments = self.segments();
         segments.reserve(2)?;
         segments.add_span(Extent { addr, size }, Kind::Added)?;
+        #[cfg(debug_assertions)]
         segments.audit_when_due();
         Ok(())
     }
@@ -34,6 +35,7 @@ impl Core {
         if let Some((tag, addr)) = place {
             segments.cut(tag, addr, size, Kind::Allocated);
         }
+        #[cfg(debug_assertions)]
         segments.audit_when_due();
         Ok(place.map(|(_, addr)| addr))
     }
@@ -45,6 +47,7 @@ impl Core {
         if tag != NONE {
             segments.free(tag);
         }
+        #[cfg(debug_assertions)]
         segments.audit_when_due();
         tag != NONE
     }
