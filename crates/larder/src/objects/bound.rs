@@ -45,6 +45,8 @@ pub(super) struct Bound {
     /// What came in magazines, and in runs of pages: to look at the pool alone takes a hundredth of a look at all caches.
     objects: Looks,
     runs: Looks,
+    /// Bytes that were free in caches when they were looked at last.
+    in_caches: AtomicUsize,
 }
 
 /// When puts look again.
@@ -107,6 +109,7 @@ impl Bound {
             at: AtomicU64::new(0),
             objects: Looks::new(if nothing { SHORT_STEP } else { STEP }),
             runs: Looks::new(if nothing { SHORT_STEP } else { STEP }),
+            in_caches: AtomicUsize::new(0),
         }
     }
 
@@ -170,9 +173,10 @@ impl Inner {
     /// So many bytes of pages are free now. Called without a lock.
     pub(super) fn put_pages(&self, bytes: usize) {
         if self.bound.is_some() && self.bound.runs.is_due(bytes) {
-            let (held, used) = self.pool.bytes();
-            if held.saturating_sub(used) > self.bound.most(used) {
-                self.keep_bound();
+            let in_caches = self.bound.in_caches.load(Ordering::Relaxed);
+            let (_, mut used, free) = self.in_use(in_caches);
+            if free > self.bound.most(used) {
+                used = self.keep_bound();
             }
             self.bound.runs.begin(self.bound.step(used));
         }
@@ -183,9 +187,7 @@ impl Inner {
     fn keep_bound(&self) -> usize {
         let bound = &self.bound;
         let in_caches = self.each_cache(Cache::free_bytes);
-        let (held, out) = self.pool.bytes();
-        let used = out.saturating_sub(in_caches);
-        let free = held.saturating_sub(out) + in_caches;
+        let (held, used, free) = self.in_use(in_caches);
         let now = coarse_now();
         let over = bound.over(held, used, free, now, self.interval_ns);
         if over > 0 {
@@ -203,7 +205,15 @@ impl Inner {
             }
             bound.went(self.pool.held_bytes(), now);
         }
+        bound.in_caches.store(in_caches, Ordering::Relaxed);
         used
+    }
+
+    /// Bytes backed, in use and free, if so many are free in caches.
+    fn in_use(&self, in_caches: usize) -> (usize, usize, usize) {
+        let (held, out) = self.pool.bytes();
+        let used = out.saturating_sub(in_caches);
+        (held, used, held.saturating_sub(out) + in_caches)
     }
 }
 
