@@ -833,7 +833,8 @@ typedef struct larder_family_options {
    */
   const struct larder_pool_options *pages;
   /**
-   * The working-set interval in milliseconds: memory that a whole interval did not need goes one step back.
+   * The working-set interval in milliseconds: memory that a whole interval did not need goes back. 0 keeps no free memory
+   * beyond magazines.
    */
   uint64_t interval_ms;
   /**
@@ -844,6 +845,11 @@ typedef struct larder_family_options {
    * 0.
    */
   uint32_t flags;
+  /**
+   * Most bytes of free memory that the family keeps beside as much as is in use; SIZE_MAX for no bound. 0 is 64 MiB, and up to a
+   * sixteenth of the machine's memory when memory that went back is needed again within an interval.
+   */
+  size_t cached_bytes;
 } larder_family_options;
 
 /**
@@ -1789,7 +1795,7 @@ uint16_t larder_family_owner(const struct larder_family *family,
                              const void *address);
 
 /**
- * Ends a working-set interval of all caches: memory that it did not need goes one step back. `bytes`, which may be NULL, gets the bytes of
+ * Ends a working-set interval of all caches: memory that it did not need goes back. `bytes`, which may be NULL, gets the bytes of
  * slabs that went to the pool.
  *
  * # Safety

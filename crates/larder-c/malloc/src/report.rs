@@ -8,7 +8,7 @@ use core::ffi::{CStr, c_char, c_int};
 use core::fmt::{self, Write};
 
 use larder::Larder;
-use larder::heap::Mode;
+use larder::heap::HeapMode;
 
 /// The environment variable that names the file.
 const VARIABLE: &CStr = c"LARDER_MALLOC_STATS";
@@ -92,7 +92,7 @@ fn write_line(line: &mut Line) -> fmt::Result {
     // SAFETY: no arguments, no failure.
     let pid = unsafe { libc::getpid() };
     let stats = Larder::stats();
-    let mode = stats.mode.map_or("none", Mode::name);
+    let mode = stats.mode.map_or("none", HeapMode::name);
     // SAFETY: all zeroes is a value, and the pointer is to a live one; a failure leaves the zeroes.
     let usage = unsafe {
         let mut usage: libc::rusage = core::mem::zeroed();

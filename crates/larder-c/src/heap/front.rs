@@ -9,7 +9,7 @@ use core::ptr::NonNull;
 use std::alloc::Layout;
 
 use larder::heap::{AllocError, Classes, Heap};
-use larder::internal::heap::{GRAIN, class_of_layout};
+use larder::internal::heap::{GRAIN, class_of_layout, small_class_of_layout};
 use larder::os::page_size;
 
 use crate::call::empty;
@@ -189,7 +189,7 @@ pub(super) unsafe fn dealloc_sized(
     let class = class_of_layout(layout);
     let checked = front.classes().is_checked();
     if !checked && (class.is_none() || front.classes().class_at(object) != class) {
-        check_size(front.classes(), object, layout, class)?;
+        check_size(front.classes(), object, layout)?;
         // SAFETY: an object of these classes; the caller gives it up.
         unsafe { front.free(object) };
         return Ok(());
@@ -201,18 +201,18 @@ pub(super) unsafe fn dealloc_sized(
 
 /// The error of an object that is given back with this layout; none where a large or a kept object is right.
 #[cold]
-fn check_size(
-    classes: &Classes,
-    object: NonNull<u8>,
-    layout: Layout,
-    class: Option<usize>,
-) -> Result<(), Failed> {
+fn check_size(classes: &Classes, object: NonNull<u8>, layout: Layout) -> Result<(), Failed> {
     let has = usable(classes, object)?;
+    let size = layout.size();
+    // A run that has grown keeps room to grow, and one that was made smaller stays if more than half is in use. A large object of
+    // a private heap has two pages at least.
     let page = page_size();
-    let whole = layout.size().max(1).checked_next_multiple_of(page);
-    // A large object of a private heap has two pages at least.
-    let fits = whole == Some(has) || (has == 2 * page && whole == Some(page));
-    if class.is_none() && classes.class_at(object).is_none() && fits {
+    let whole = size.max(1).checked_next_multiple_of(page);
+    let fits = (size <= has && size > has / 2)
+        || whole == Some(has)
+        || (has == 2 * page && whole == Some(page));
+    let is_run = classes.class_at(object).is_none();
+    if is_run && small_class_of_layout(layout).is_none() && fits {
         return Ok(());
     }
     if layout.size() <= has && classes.has_outgrown() {

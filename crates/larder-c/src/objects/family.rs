@@ -22,12 +22,16 @@ pub struct larder_family_options {
     pub size: usize,
     /// Settings of the pool that slabs come from, its limit and reservation among them; NULL for the defaults.
     pub pages: *const larder_pool_options,
-    /// The working-set interval in milliseconds: memory that a whole interval did not need goes one step back.
+    /// The working-set interval in milliseconds: memory that a whole interval did not need goes back. 0 keeps no free memory
+    /// beyond magazines.
     pub interval_ms: u64,
     /// LARDER_MODE_AUTO or LARDER_MODE_LOCKED, for the magazines of caches; the pool has its own.
     pub mode: u32,
     /// 0.
     pub flags: u32,
+    /// Most bytes of free memory that the family keeps beside as much as is in use; SIZE_MAX for no bound. 0 is 64 MiB, and up to a
+    /// sixteenth of the machine's memory when memory that went back is needed again within an interval.
+    pub cached_bytes: usize,
 }
 
 // SAFETY: the size, then numbers and a pointer.
@@ -66,6 +70,9 @@ impl larder_family_options {
             .interval(Duration::from_millis(self.interval_ms));
         if let Some(mode) = mode(self.mode)? {
             builder = builder.mode(mode);
+        }
+        if self.cached_bytes > 0 {
+            builder = builder.cached_bytes(self.cached_bytes);
         }
         Ok(builder)
     }
@@ -146,7 +153,7 @@ pub unsafe extern "C" fn larder_family_owner(
     unsafe { ask(family, 0, |family| family.owner_number(address.cast())) }
 }
 
-/// Ends a working-set interval of all caches: memory that it did not need goes one step back. `bytes`, which may be NULL, gets the bytes of
+/// Ends a working-set interval of all caches: memory that it did not need goes back. `bytes`, which may be NULL, gets the bytes of
 /// slabs that went to the pool.
 ///
 /// # Safety

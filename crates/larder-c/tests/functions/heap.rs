@@ -134,6 +134,14 @@ fn realloc_keeps_the_contents_and_on_failure_the_object() {
             assert_eq!((object, object.cast::<u8>().add(19).read()), (before, 19));
             assert_eq!(larder_heap_dealloc(h, object), LARDER_OK);
         }
+        // One that has grown may be larger than its size says.
+        for bytes in [50_000, 3 << 20] {
+            let mut object = alloc(h, 40_000);
+            let status = larder_heap_realloc(h, &raw mut object, bytes, null_mut());
+            assert_eq!(status, LARDER_OK);
+            assert_eq!(larder_heap_dealloc_sized(h, object, 32 << 10), LARDER_SIZE);
+            assert_eq!(larder_heap_dealloc_sized(h, object, bytes), LARDER_OK);
+        }
         // Aligned to more than its size needs: still an object of pages.
         let mut object = null_mut();
         larder_heap_alloc_aligned(h, 100, 1 << 16, &raw mut object, null_mut());

@@ -244,6 +244,23 @@ fn seconds_between_rounds_that_mean_nothing_are_refused() {
             "{word:?}: {err}"
         );
     }
+    for word in ["--decay=soon", "--decay=1.5", "--cache=1MB", "--cache=-1"] {
+        let (code, out, err) = run(&home, &library, &[word, "--", "echo", "ran"]);
+        assert_eq!((code, out.as_str()), (2, ""), "{word}: {err}");
+        assert!(err.contains("say a number of "), "{word}: {err}");
+    }
+    let kept = [
+        "--decay",
+        "never",
+        "--cache",
+        "1M",
+        "--",
+        "sh",
+        "-c",
+        "echo $LARDER_MALLOC_DECAY $LARDER_MALLOC_CACHE",
+    ];
+    let (code, out, err) = run(&home, &library, &kept);
+    assert_eq!((code, out.as_str()), (0, "never 1M\n"), "{err}");
     let (code, out, err) = run(&home, &library, &["--reap", "86400", "--", "echo", "ran"]);
     assert_eq!((code, out.as_str()), (0, "ran\n"), "{err}");
 }

@@ -100,7 +100,7 @@ impl Ranges {
                 other_size: other.size,
             },
             CoreError::Memory(cause) => ArenaError::Memory { arena, cause },
-            _ => ArenaError::Span {
+            CoreError::Span => ArenaError::Span {
                 arena,
                 addr,
                 size,

@@ -86,7 +86,8 @@ pub(crate) fn small_class(size: usize) -> Option<usize> {
 
 /// The class of a layout whose size the table holds, or which is aligned to more than [`GRAIN`].
 #[inline(always)]
-pub(crate) fn small_class_of_layout(layout: Layout) -> Option<usize> {
+#[must_use]
+pub fn small_class_of_layout(layout: Layout) -> Option<usize> {
     if layout.align() <= GRAIN {
         small_class(layout.size())
     } else {

@@ -422,7 +422,9 @@ impl Classes {
     #[cold]
     #[inline(never)]
     unsafe fn dealloc_slow(&self, object: NonNull<u8>, layout: Layout) {
-        match class_of_layout(layout).and_then(|class| self.cache(class)) {
+        // What the table does not hold is of its class or a run: it may have grown from one into the other.
+        let class = small_class_of_layout(layout).or_else(|| self.class_at(object));
+        match class.and_then(|class| self.cache(class)) {
             // SAFETY: the caller's promise.
             Some(cache) => unsafe { cache.put(object) },
             // SAFETY: as above.

@@ -43,5 +43,5 @@ pub(crate) use call::{Call, Checker, Claim, Origin, Outcome};
 pub(crate) use class::{CLASSES, GRAIN, SIZES, class_of, class_of_layout};
 pub use classes::{Classes, Served};
 pub use error::AllocError;
-pub use global::{ClassStats, GlobalStats, Larder, Mode};
+pub use global::{ClassStats, GlobalStats, HeapMode, Larder};
 pub use one_owner::Heap;

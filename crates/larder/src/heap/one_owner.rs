@@ -286,7 +286,7 @@ impl Heap {
     /// # Safety
     /// As for [`dealloc`](Self::dealloc), for each.
     pub unsafe fn dealloc_many(&self, objects: &[NonNull<u8>], layout: Layout) {
-        let class = class_of_layout(layout);
+        let class = small_class_of_layout(layout);
         let mut rest = objects;
         while !rest.is_empty() {
             if let Some(class) = class {
@@ -584,6 +584,16 @@ impl Heap {
             Some(class) => return self.get(class),
             None => {}
         }
+        self.alloc_run(layout, zeroed)
+    }
+
+    /// A run of pages, also for sizes that have a class. It is given back by its address, so not for those of the table.
+    #[cold]
+    pub(super) fn alloc_run(
+        &self,
+        layout: Layout,
+        zeroed: bool,
+    ) -> Result<NonNull<u8>, AllocError> {
         self.upkeep_if_due();
         let bytes = layout
             .size()
@@ -611,7 +621,8 @@ impl Heap {
             // SAFETY: the caller's promise.
             return unsafe { self.free_checked(checker, object, layout) };
         }
-        if let Some(class) = layout.and_then(class_of_layout) {
+        // What the table does not hold is of its class or a run: it may have grown from one into the other.
+        if let Some(class) = self.class_at(object) {
             // SAFETY: as above.
             return unsafe { self.put(object, class) };
         }
@@ -629,6 +640,7 @@ impl Heap {
         // SAFETY: the caller's promise.
         unsafe { family.put_large(object)? };
         self.account().give_large(bytes);
+        self.upkeep_if_due();
         Ok(())
     }
 

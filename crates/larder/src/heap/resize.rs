@@ -1,11 +1,14 @@
 //! Making an object larger or smaller.
 //!
 //! To make one smaller never fails: where no memory is found to move to, it stays where it is, larger than its owner knows.
+//!
+//! An object that grows beyond the sizes of the table becomes a run of pages, whatever class its size has: a run grows where it is.
+//! Objects beyond the table are found by their addresses, so it does not matter which of both they are.
 
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
-use super::class::{SIZES, class_of_layout};
+use super::class::{SIZES, class_of_layout, small_class_of_layout};
 use super::{AllocError, Classes, Heap};
 use crate::objects::Misuse;
 
@@ -22,6 +25,8 @@ struct Had {
 trait Source {
     fn classes(&self) -> &Classes;
     fn take(&self, layout: Layout) -> Result<NonNull<u8>, AllocError>;
+    /// A run of pages.
+    fn take_run(&self, layout: Layout) -> Result<NonNull<u8>, AllocError>;
     /// # Safety
     /// The object was given up, and goes back to this class.
     unsafe fn give(&self, object: NonNull<u8>, class: Option<usize>);
@@ -39,6 +44,9 @@ impl Source for Heap {
     }
     fn take(&self, layout: Layout) -> Result<NonNull<u8>, AllocError> {
         self.alloc(layout)
+    }
+    fn take_run(&self, layout: Layout) -> Result<NonNull<u8>, AllocError> {
+        self.alloc_run(layout, false)
     }
     unsafe fn give(&self, object: NonNull<u8>, class: Option<usize>) {
         match class {
@@ -63,6 +71,9 @@ impl Source for Classes {
     }
     fn take(&self, layout: Layout) -> Result<NonNull<u8>, AllocError> {
         self.alloc(layout)
+    }
+    fn take_run(&self, layout: Layout) -> Result<NonNull<u8>, AllocError> {
+        self.alloc_large(layout)
     }
     unsafe fn give(&self, object: NonNull<u8>, class: Option<usize>) {
         match class.and_then(|class| self.cache(class)) {
@@ -145,7 +156,7 @@ impl Heap {
             return unsafe { self.realloc_checked(checker, object, Some(old), new) };
         }
         // SAFETY: as above.
-        unsafe { resize(self, object, had(old), new) }
+        unsafe { resize(self, object, had(self.classes(), object, old), new) }
     }
 
     /// As [`realloc`](Self::realloc), of an object whose layout is not known: as many bytes stay as it has.
@@ -216,7 +227,7 @@ impl Classes {
             return unsafe { checker.resize(object, Some(old), new) };
         }
         // SAFETY: as above.
-        unsafe { resize(self, object, had(old), new) }
+        unsafe { resize(self, object, had(self, object, old), new) }
     }
 
     /// As [`Heap::realloc_by_address`], by this CPU's stock.
@@ -258,10 +269,10 @@ impl Classes {
 }
 
 /// What an object of a layout is.
-fn had(layout: Layout) -> Had {
+fn had(classes: &Classes, object: NonNull<u8>, layout: Layout) -> Had {
     Had {
         bytes: layout.size(),
-        class: class_of_layout(layout),
+        class: small_class_of_layout(layout).or_else(|| classes.class_at(object)),
     }
 }
 
@@ -289,24 +300,26 @@ unsafe fn resize(
 ) -> Result<NonNull<u8>, AllocError> {
     // One that is larger than its owner knows may be aligned to less than its class.
     let aligned = (object.as_ptr() as usize).is_multiple_of(new.align());
-    let same = match (had.class, class_of_layout(new)) {
+    let small = small_class_of_layout(new);
+    let same = match (had.class, small) {
         (Some(a), Some(b)) => a == b,
+        (Some(a), None) => class_of_layout(new) == Some(a),
         (None, None) => {
             let has = source.classes().usable_size(object).unwrap_or(0);
             let keeps = new.size() <= has && new.size() > has / 2;
             // SAFETY: the object is the caller's; the caller gives up what is beyond the new size.
             aligned && (keeps || unsafe { source.resize_large(object, new.size()) })
         }
-        _ => false,
+        (None, Some(_)) => false,
     };
     if same && aligned {
         return Ok(object);
     }
-    let grows = had.class.is_none() && new.size() > had.bytes;
+    let grows = small.is_none() && new.size() > had.bytes;
     let roomy = grows
         .then(|| Layout::from_size_align(with_headroom(new.size()), new.align()).ok())
         .flatten();
-    let taken = roomy.and_then(|layout| source.take(layout).ok());
+    let taken = roomy.and_then(|layout| source.take_run(layout).ok());
     let to = match taken.map_or_else(|| source.take(new), Ok) {
         Ok(to) => to,
         Err(_) if aligned && may_keep(source, object, had.bytes, new) => return Ok(object),
@@ -326,16 +339,13 @@ fn may_keep(source: &impl Source, object: NonNull<u8>, bytes: usize, new: Layout
     if new.size() > bytes {
         return false;
     }
-    let classes = source.classes();
-    let large = classes.class_at(object).is_none();
-    match class_of_layout(new) {
-        Some(class) => {
-            classes.outgrow();
-            let has = classes.usable_size(object).unwrap_or(0);
-            source.outgrow(has, large, SIZES[class]);
-            true
-        }
-        // A large one is found by its address. No object of a class is one, however aligned.
-        None => large,
+    // One that the table does not hold is found by its address.
+    if let Some(class) = small_class_of_layout(new) {
+        let classes = source.classes();
+        let large = classes.class_at(object).is_none();
+        classes.outgrow();
+        let has = classes.usable_size(object).unwrap_or(0);
+        source.outgrow(has, large, SIZES[class]);
     }
+    true
 }

@@ -121,6 +121,8 @@ pub(super) struct Cache {
     refused: AtomicU64,
     /// Slabs made so far, for their colours.
     pub(super) slabs_made: AtomicUsize,
+    /// Bytes that were in use when the depot was last emptied in vain; see [`bound`](super::bound).
+    pub(super) barren: AtomicUsize,
     /// CPUs may have magazines: set whenever one may have got them.
     on_shelf: AtomicBool,
     block: BlockNumber,
@@ -187,6 +189,7 @@ impl CacheRef {
                 destroyed: AtomicU64::new(0),
                 refused: AtomicU64::new(0),
                 slabs_made: AtomicUsize::new(0),
+                barren: AtomicUsize::new(usize::MAX),
                 on_shelf: AtomicBool::new(false),
                 block,
             });
@@ -246,6 +249,7 @@ impl CacheRef {
         let (block, hooks, number) = (self.block, self.hooks, self.number.get());
         // The magazines are the family's; no round is looked at.
         self.stock.close(&Forget);
+        let bytes = self.held.load(Ordering::Relaxed);
         let panic = self.release_all();
         // SAFETY: no owner, no visitor: this thread is the last. The block was taken with this size.
         unsafe {
@@ -258,6 +262,7 @@ impl CacheRef {
             // SAFETY: called once, after everything else that gets `data`.
             unsafe { end(hooks.data) };
         }
+        inner.put_pages(bytes);
         drop(family);
         if let Some(payload) = panic
             && !std::thread::panicking()
@@ -290,6 +295,11 @@ impl Cache {
         self.slabs.lock()
     }
 
+    /// Bytes of the objects of a magazine.
+    pub(super) fn magazine_bytes(&self) -> usize {
+        self.stock.rounds() * self.shape.stride
+    }
+
     pub(super) fn is_type_stable(&self) -> bool {
         self.config.type_stable
     }
@@ -309,7 +319,7 @@ impl Cache {
 
     /// Puts an object that this CPU's magazines had no room for.
     pub(super) fn put_slow(&self, addr: usize) {
-        self.inner().upkeep_if_due();
+        self.inner().upkeep_of_put(self.magazine_bytes());
         self.stock.put(addr, &self.as_supply());
         self.shelved();
     }

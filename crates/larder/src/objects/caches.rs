@@ -15,10 +15,10 @@ use crate::os::{coarse_now, fork, turns, wait_turn};
 /// more: it may be descheduled, and a callback of its may wait for this thread.
 const PATIENCE: u32 = turns(Duration::from_secs(1));
 impl Family {
-    /// Ends a working-set interval of all caches: objects, slabs and pages that it did not need go one step back, the
-    /// objects to their slabs, the slabs to the pool, the pages to the system. Returns bytes of slabs that went.
+    /// Ends a working-set interval of all caches: objects that it did not need go to their slabs, slabs that are whole to the
+    /// pool, and pages that the pool has not needed for its decay time to the system. Returns bytes of slabs that went.
     ///
-    /// Unused memory is gone after three calls and the pool's decay time. Slow paths call it by themselves when the
+    /// Unused memory is gone after two calls, a decay time apart. Slow paths call it by themselves when the
     /// interval is over; see also [`start_helper`](Self::start_helper).
     ///
     /// ```
@@ -31,7 +31,10 @@ impl Family {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn maintain(&self) -> usize {
-        self.inner.maintain()
+        let now = coarse_now();
+        let bytes = self.inner.maintain(now);
+        self.inner.pool.upkeep(now, true);
+        bytes
     }
 
     /// Gives everything back that is not in use and not in a handle, now. Returns bytes of slabs that went.
@@ -70,7 +73,7 @@ impl CacheRef {
 impl Inner {
     /// Visits every cache, without a lock, and adds up what `f` returns. A cache whose last owner goes meanwhile ends
     /// with the visit.
-    fn each_cache(&self, f: impl Fn(&Cache) -> usize) -> usize {
+    pub(super) fn each_cache(&self, f: impl Fn(&Cache) -> usize) -> usize {
         let mut sum = 0;
         let mut from = 1;
         while let Some(number) = self.table.visit(
@@ -85,38 +88,30 @@ impl Inner {
         sum
     }
 
-    pub(super) fn maintain(&self) -> usize {
-        self.next_upkeep.store(
-            coarse_now().saturating_add(self.interval_ns),
-            Ordering::Relaxed,
-        );
+    /// Ends a working-set interval of the caches.
+    pub(super) fn maintain(&self, now: u64) -> usize {
+        self.due.begin(now, self.interval_ns);
+        let began = self.began.swap(now, Ordering::Relaxed);
         self.intervals.fetch_add(1, Ordering::Relaxed);
-        let bytes = self.each_cache(|cache| cache.maintain());
-        self.pool.upkeep_if_due();
-        bytes
+        self.each_cache(|cache| cache.maintain(began))
     }
 
     /// For paths that are slow anyway. They serve some object, so a destructor of another one that panics must not end
     /// them: its message was printed.
     pub(super) fn upkeep_if_due(&self) {
+        self.upkeep_if_due_at(coarse_now());
+    }
+
+    pub(super) fn upkeep_if_due_at(&self, now: u64) {
         if let Some(f) = self.on_slow {
             let _outside = calls("what slow calls begin with", Rank::Reaper);
             f();
         }
-        let due = self.next_upkeep.load(Ordering::Relaxed);
-        let now = coarse_now();
-        if now >= due
-            && self
-                .next_upkeep
-                .compare_exchange(
-                    due,
-                    now.saturating_add(self.interval_ns),
-                    Ordering::Relaxed,
-                    Ordering::Relaxed,
-                )
-                .is_ok()
-        {
-            let _ = catch_unwind(AssertUnwindSafe(|| self.maintain()));
+        if self.due.claim(now, self.interval_ns) {
+            let _ = catch_unwind(AssertUnwindSafe(|| self.maintain(now)));
+            self.pool.upkeep(now, false);
+        } else {
+            self.pool.upkeep_if_due(now);
         }
     }
 
@@ -227,5 +222,49 @@ impl fork::Around for Inner {
         }
         self.table.raw_lock().unlock();
         self.reaper.raw().unlock();
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use core::alloc::Layout;
+
+    use super::*;
+    use crate::objects::RawCache;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    /// Takes 8 MiB of objects and a run as large, and puts them.
+    fn burst(family: &Family) {
+        let cache = RawCache::new(family, Layout::new::<[u8; 4096]>()).unwrap();
+        let mut handle = cache.handle();
+        let objects: Vec<_> = (0..2048).map(|_| handle.get().unwrap()).collect();
+        let run = family.get_large(8 << 20, 1).unwrap();
+        // SAFETY: taken above, each put once.
+        unsafe {
+            objects.into_iter().for_each(|object| handle.put(object));
+            family.put_large(run).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_clock_that_stops_or_jumps_delays_nothing_for_long() {
+        let pages = crate::pages::PagePool::builder().decay(Duration::from_secs(1));
+        let family = Family::builder().pages(pages).build().unwrap();
+        let held = || family.pool().held_bytes() >> 20;
+        let pass = |now| family.inner.upkeep_if_due_at(now);
+        let now = coarse_now();
+        burst(&family);
+        for _ in 0..5 {
+            pass(now);
+        }
+        assert!(held() >= 16, "it has stopped: {} MiB", held());
+        for (jump, begin) in [("back", 1), ("forward", u64::MAX / 2)] {
+            burst(&family);
+            for turn in 0..4 {
+                pass(begin + turn * SECOND);
+            }
+            assert!(held() < 2, "it jumped {jump}: {} MiB", held());
+        }
     }
 }

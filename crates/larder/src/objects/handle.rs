@@ -286,7 +286,7 @@ impl RawHandle {
     #[inline(never)]
     fn put_slow(&mut self, object: NonNull<u8>) {
         let shared = &self.cache.cache;
-        shared.inner().upkeep_if_due();
+        shared.inner().upkeep_of_put(shared.magazine_bytes());
         if cfg!(debug_assertions) || !self.cache.refuses(object) {
             let round = object.as_ptr() as usize;
             self.pair.put(round, &shared.stock, &self.cache.supply());

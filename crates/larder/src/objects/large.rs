@@ -6,7 +6,7 @@ use core::sync::atomic::Ordering;
 use super::error::{Misuse, ObjectError};
 use super::family::{Family, Inner};
 use super::map::LARGE;
-use crate::os::page_size;
+use crate::os::{coarse_now, page_size};
 use crate::pages::PoolError;
 
 impl Family {
@@ -77,9 +77,10 @@ impl Family {
         let before = (at - start) / page;
         let after = all - before - pages;
         let rest = [(start, before), (at + pages * page, after)];
-        inner
-            .pool
-            .put_spans(rest.into_iter().filter(|&(_, n)| n > 0));
+        if all > pages {
+            let rest = rest.into_iter().filter(|&(_, n)| n > 0);
+            inner.pool.put_spans(rest, coarse_now());
+        }
         let first = inner.map.page(at);
         if pages > 1 {
             // On no list.
@@ -109,7 +110,11 @@ impl Family {
     /// # Safety
     /// If one does, no other caller uses it, and it is not used afterwards.
     pub unsafe fn put_large(&self, at: NonNull<u8>) -> Result<(), Misuse> {
-        self.inner.release_large(at.as_ptr() as usize)
+        let now = coarse_now();
+        let pages = self.inner.release_large(at.as_ptr() as usize, now)?;
+        self.inner.upkeep_if_due_at(now);
+        self.inner.put_pages(pages * page_size());
+        Ok(())
     }
 
     /// Bytes of the large object that begins at `at`.
@@ -175,7 +180,9 @@ impl Family {
             let over = has - wanted;
             inner.large_pages.fetch_sub(over, Ordering::Relaxed);
             let rest = addr + wanted * page_size();
-            inner.pool.put_spans(core::iter::once((rest, over)));
+            let rest = core::iter::once((rest, over));
+            inner.pool.put_spans(rest, coarse_now());
+            inner.put_pages(over * page_size());
         }
         Ok(true)
     }
@@ -197,8 +204,8 @@ impl Family {
 }
 
 impl Inner {
-    /// Gives the run back that begins at an address. No caller uses it any more.
-    pub(super) fn release_large(&self, addr: usize) -> Result<(), Misuse> {
+    /// Gives the run back that begins at an address, and says how many pages it had. No caller uses it any more.
+    pub(super) fn release_large(&self, addr: usize, now: u64) -> Result<usize, Misuse> {
         let pages = self.large_at(addr)?;
         let page = self.map.page(addr);
         if !self.map.release(page, LARGE) {
@@ -206,8 +213,8 @@ impl Inner {
         }
         self.forget_large(page, pages);
         self.large_pages.fetch_sub(pages, Ordering::Relaxed);
-        self.pool.put_spans(core::iter::once((addr, pages)));
-        Ok(())
+        self.pool.put_spans(core::iter::once((addr, pages)), now);
+        Ok(pages)
     }
 
     fn large_at(&self, addr: usize) -> Result<usize, Misuse> {

@@ -100,9 +100,11 @@ impl Family {
                 // SAFETY: unlinked, and the object has no owner, so no other thread comes to it.
                 unsafe { meta.put(number, NODE) };
             }
-            let pages = runs[..n].iter().map(|&(_, pages)| pages).sum();
+            let pages: usize = runs[..n].iter().map(|&(_, pages)| pages).sum();
             inner.large_pages.fetch_sub(pages, Ordering::Relaxed);
-            inner.pool.put_spans(runs[..n].iter().copied());
+            let runs = runs[..n].iter().copied();
+            inner.pool.put_spans(runs, crate::os::coarse_now());
+            inner.put_pages(pages * crate::os::page_size());
         }
         // SAFETY: the ring is empty, and the list knows it no more.
         unsafe { meta.put(head, NODE) };

@@ -33,6 +33,7 @@
 //! The child of a fork may go on using its copy of everything. Objects that other threads were just moving are lost to
 //! it. The reaper does not exist in the child.
 
+mod bound;
 mod builder;
 mod cache;
 mod caches;

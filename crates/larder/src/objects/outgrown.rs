@@ -43,7 +43,7 @@ impl Inner {
         }
         let came = match self.map.owner(addr) {
             NONE => false,
-            LARGE => self.release_large(addr).is_ok(),
+            LARGE => self.release_large(addr, crate::os::coarse_now()).is_ok(),
             number => self.bring_to(number, addr),
         };
         if came {

@@ -238,7 +238,8 @@ impl RawCache {
             }
             return;
         }
-        self.cache.inner().upkeep_if_due();
+        let bytes = objects.len() * self.cache.shape.stride;
+        self.cache.inner().upkeep_of_put(bytes);
         self.cache
             .stock
             .put_many(rounds_of(objects), &self.supply());
@@ -305,7 +306,7 @@ impl RawCache {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn maintain(&self) -> usize {
-        self.cache.maintain()
+        self.cache.maintain(crate::os::coarse_now())
     }
 
     /// Everything that is not in use and not in a handle goes to the pool, now. Returns bytes of slabs that went.

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use super::family::{Family, Inner, Reaper};
-use crate::os::{HelperThread, lower_priority};
+use crate::os::{HelperThread, coarse_now, lower_priority};
 
 impl Family {
     /// Starts a thread that calls [`maintain`](Self::maintain) every `interval`, or replaces it: memory that is unused for a few
@@ -70,7 +70,7 @@ impl Family {
 
 impl Inner {
     fn reap_unasked(&self) {
-        self.maintain();
+        self.maintain(coarse_now());
         self.pool.maintain();
     }
 }

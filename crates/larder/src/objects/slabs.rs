@@ -102,6 +102,11 @@ impl Slabs {
         unsafe { ground.slab(number) }.is_untouched()
     }
 
+    /// Slabs whose objects are all free.
+    pub(super) fn whole(&self) -> usize {
+        self.whole
+    }
+
     /// Objects that are free in slabs.
     pub(super) fn free(&self) -> usize {
         self.free

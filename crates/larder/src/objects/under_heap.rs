@@ -71,7 +71,9 @@ impl RawCache {
 
     /// An object from a pair whose loaded magazine has no room.
     pub(crate) fn put_from(&self, pair: &mut Pair, round: usize) {
-        self.cache.inner().upkeep_if_due();
+        self.cache
+            .inner()
+            .upkeep_of_put(self.cache.magazine_bytes());
         pair.put(round, &self.cache.stock, &self.supply());
     }
 }

@@ -9,26 +9,37 @@ use super::cache::Cache;
 use super::meta::BlockNumber;
 use super::slabs::slab_bytes;
 use super::supply::{Objects, Plain};
+use crate::os::coarse_now;
 use crate::os::lock::order::{Rank, calls};
 
 /// Slabs that go back together.
 const BATCH: usize = 64;
 
 /// What a destructor panicked with. The slabs go back first, then the unwinding goes on.
-type Panic = Option<Box<dyn Any + Send>>;
+pub(super) type Panic = Option<Box<dyn Any + Send>>;
 
 impl Cache {
     /// Ends a working-set interval (Bonwick and Adams 2001): full magazines that it did not need go to the slabs, whole
     /// slabs that it did not need to the pool. Then the CPUs' magazines go to the depot, so that the next interval shows
     /// which of these are needed, too. Returns bytes of slabs that went.
-    pub(super) fn maintain(&self) -> usize {
-        let supply = self.as_supply();
-        self.stock.reap(usize::MAX, &supply);
-        let idle = self.slabs().end_interval();
-        let (bytes, panic) = self.release_whole(idle);
+    ///
+    /// The interval began at `began`: what goes was unused from then on.
+    pub(super) fn maintain(&self, began: u64) -> usize {
+        self.forget_barren();
+        let (idle, before) = {
+            let mut slabs = self.slabs();
+            (slabs.end_interval(), slabs.whole())
+        };
+        self.stock.reap(usize::MAX, &self.as_supply());
+        // Slabs that these objects made whole were not needed, either.
+        let idle = idle + self.slabs().whole().saturating_sub(before);
+        let (bytes, panic) = self.release_whole(idle, began);
         // A cache that was not used has nothing there: its last interval gathered it.
-        if self.take_shelved() && !self.stock.gather() {
-            self.shelved();
+        if self.take_shelved() {
+            if !self.stock.gather() {
+                self.shelved();
+            }
+            self.stock.begin_interval();
         }
         go_on(panic);
         bytes
@@ -37,7 +48,7 @@ impl Cache {
     /// Everything that is not in use and not in a handle goes, now. Returns bytes of slabs that went.
     pub(super) fn trim(&self) -> usize {
         self.stock.drain(&self.as_supply());
-        let (bytes, panic) = self.release_whole(usize::MAX);
+        let (bytes, panic) = self.release_whole(usize::MAX, coarse_now());
         go_on(panic);
         bytes
     }
@@ -47,7 +58,7 @@ impl Cache {
     pub(super) fn collect(&self) -> usize {
         self.stock
             .empty_depot(self.shape.objects, &self.as_supply());
-        let (bytes, panic) = self.release_whole(usize::MAX);
+        let (bytes, panic) = self.release_whole(usize::MAX, coarse_now());
         go_on(panic);
         bytes
     }
@@ -62,8 +73,8 @@ impl Cache {
         }
     }
 
-    /// At most `most` whole slabs go to the pool.
-    fn release_whole(&self, most: usize) -> (usize, Panic) {
+    /// At most `most` whole slabs go to the pool, unused since `since`.
+    pub(super) fn release_whole(&self, most: usize, since: u64) -> (usize, Panic) {
         if self.is_type_stable() {
             return (0, None);
         }
@@ -85,7 +96,7 @@ impl Cache {
             if n == 0 {
                 break;
             }
-            let thrown = self.give_back(&numbers[..n]);
+            let thrown = self.give_back(&numbers[..n], since);
             panic = panic.or(thrown);
             left -= n;
             released += n;
@@ -103,7 +114,7 @@ impl Cache {
                 return panic;
             }
             self.disclaim(&numbers[..n]);
-            let thrown = self.give_back(&numbers[..n]);
+            let thrown = self.give_back(&numbers[..n], coarse_now());
             panic = panic.or(thrown);
         }
     }
@@ -119,7 +130,7 @@ impl Cache {
     }
 
     /// Ends the objects of slabs that were taken out, and brings the pages to the pool.
-    fn give_back(&self, slabs: &[BlockNumber]) -> Panic {
+    fn give_back(&self, slabs: &[BlockNumber], since: u64) -> Panic {
         let (inner, ground) = (self.inner(), self.ground());
         let mut panic = None;
         let mut destroyed = 0;
@@ -146,16 +157,17 @@ impl Cache {
         self.destroyed
             .fetch_add(destroyed as u64, Ordering::Relaxed);
         let pages = self.shape.pages;
-        inner
-            .pool
-            .put_spans(addrs[..slabs.len()].iter().map(|&addr| (addr, pages)));
+        inner.pool.put_spans(
+            addrs[..slabs.len()].iter().map(|&addr| (addr, pages)),
+            since,
+        );
         self.held
             .fetch_sub(slabs.len() * self.shape.bytes(), Ordering::Relaxed);
         panic
     }
 }
 
-fn go_on(panic: Panic) {
+pub(super) fn go_on(panic: Panic) {
     if let Some(payload) = panic {
         std::panic::resume_unwind(payload);
     }

@@ -7,6 +7,7 @@
 
 mod cpu;
 pub(crate) mod decided;
+mod due;
 pub(crate) mod errno;
 mod error;
 pub(crate) mod fork;
@@ -36,6 +37,7 @@ pub mod zero;
 pub(crate) use cpu::{
     MAX_CPUS, counts_all_memory, half_l2_pages, physical_memory, possible_cpus, usable_cpus,
 };
+pub(crate) use due::{CLOCK_TICK, Due};
 pub use error::OsError;
 pub(crate) use helper::HelperThread;
 pub use linux::Linux;

@@ -28,16 +28,30 @@ pub(crate) fn say(text: fmt::Arguments<'_>) {
     let _ = rustix::io::write(rustix::stdio::stderr(), &line.bytes[..line.len]);
 }
 
-/// Says that a variable of the environment has a word that means nothing.
+/// Says that a variable of the environment names a mode that is none.
 #[cold]
 pub(crate) fn say_unknown(variable: &str, word: &[u8], known: &str) {
-    // So much of a long word that the rest of the line fits.
-    let (word, more) = match word.get(..64) {
-        Some(first) if word.len() > 64 => (first, "..."),
-        _ => (word, ""),
-    };
+    let (word, more) = cut(word);
     say(format_args!(
         "{variable}: there is no mode \"{}{more}\"; there are {known}; it is ignored",
         word.escape_ascii()
     ));
+}
+
+/// Says that a variable of the environment has a word that is not what it should be.
+#[cold]
+pub(crate) fn say_ignored(variable: &str, word: &[u8], is: &str) {
+    let (word, more) = cut(word);
+    say(format_args!(
+        "{variable}: \"{}{more}\" is {is}; it is ignored",
+        word.escape_ascii()
+    ));
+}
+
+/// So much of a long word that the rest of the line fits.
+fn cut(word: &[u8]) -> (&[u8], &str) {
+    match word.get(..64) {
+        Some(first) if word.len() > 64 => (first, "..."),
+        _ => (word, ""),
+    }
 }

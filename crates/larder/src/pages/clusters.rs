@@ -12,7 +12,7 @@ use super::block::BLOCK_PAGES;
 use super::error::PoolError;
 use super::moves::{Moves, Patience};
 use super::round;
-use super::space::{NoRun, Space, Taken};
+use super::space::{Age, NoRun, Space, Taken};
 use crate::magazine::Supply;
 use crate::os::lock::order::{Rank, Ranked};
 use crate::os::lock::{Lock, RawLock};

@@ -2,11 +2,13 @@
 
 use core::ops::Range;
 
-use super::{BLOCK_PAGES, Clusters, Counters};
+use super::{Age, BLOCK_PAGES, Clusters, Counters};
 use crate::os::{Decommit, coarse_now};
 
-/// Ranges that go back with one call.
+/// Ranges that go back with one call, and pages after which no more are added to it: 64 MiB, some 5 milliseconds in which the
+/// process can map nothing.
 const BATCH: usize = 64;
+const BATCH_PAGES: usize = 16_384;
 
 /// Fewest blocks that are given back as a unit. Up to 33 pages the kernel flushes the TLB page by page
 /// (`tlb_single_page_flush_ceiling`); a block has 64.
@@ -63,25 +65,20 @@ impl Batch {
 
     /// Whether another `ranges` fit.
     fn has_room(&self, ranges: usize) -> bool {
-        self.n + ranges <= BATCH
+        self.n + ranges <= BATCH && self.pages < BATCH_PAGES
     }
 }
 
 impl Clusters {
-    /// Gives back to the kernel what has been unused since `before`, at most about `most` pages: blocks that have been whole
-    /// since then, and runs of pages in other blocks. Returns how many pages went.
-    pub(in crate::pages) fn release_idle(&self, before: u64, most: usize) -> usize {
+    /// Gives back to the kernel what has been unused for so long, at most about `most` pages: blocks that have been whole all
+    /// the time, and runs of pages in other blocks. Returns how many pages went.
+    pub(in crate::pages) fn release_idle(&self, age: Age, most: usize) -> usize {
         let unit = (self.cluster_pages() / BLOCK_PAGES).clamp(RELEASE_BLOCKS, 1 << 14);
         // A cluster that is no power of two is given back in units of the next smaller one.
-        let whole = self.release(1 << unit.ilog2(), before, most);
+        let whole = self.release(1 << unit.ilog2(), age, most);
         let from = self.state.lock().looked;
-        let (runs, to) = self.release_runs(
-            RUN_PAGES,
-            before,
-            most - whole.min(most),
-            from,
-            UPKEEP_LOOKS,
-        );
+        let (runs, to) =
+            self.release_runs(RUN_PAGES, age, most - whole.min(most), from, UPKEEP_LOOKS);
         self.state.lock().looked = to.unwrap_or(0);
         whole + runs
     }
@@ -96,18 +93,22 @@ impl Clusters {
             free > most && n <= BLOCK_PAGES && !space.has_ready_run(n)
         };
         if scattered {
-            self.release_runs(SHORT_RUN, u64::MAX, n, 0, LOOKS);
+            self.release_runs(SHORT_RUN, Age::any(coarse_now()), n, 0, LOOKS);
         }
     }
 
-    /// Gives all free pages back to the kernel. Returns how many went.
-    pub(in crate::pages) fn release_free(&self) -> usize {
-        let whole = self.release(RELEASE_BLOCKS, u64::MAX, usize::MAX);
-        whole + self.release_runs(1, u64::MAX, usize::MAX, 0, usize::MAX).0
+    /// Gives free pages back to the kernel, however young they are: about `most` of them, all for `usize::MAX`. Returns how many
+    /// went.
+    pub(in crate::pages) fn release_free(&self, most: usize) -> usize {
+        let age = Age::any(coarse_now());
+        let whole = self.release(RELEASE_BLOCKS, age, most);
+        let least = if most == usize::MAX { 1 } else { RUN_PAGES };
+        let rest = most - whole.min(most);
+        whole + self.release_runs(least, age, rest, 0, usize::MAX).0
     }
 
     /// Gives back units of so many blocks.
-    fn release(&self, unit: usize, before: u64, most: usize) -> usize {
+    fn release(&self, unit: usize, age: Age, most: usize) -> usize {
         let Some(how) = self.give_back else { return 0 };
         let _moving = self.moving();
         let mut released = 0;
@@ -117,7 +118,7 @@ impl Clusters {
             {
                 let mut state = self.state.lock();
                 while batch.has_room(1) && released + batch.pages < most {
-                    let (found, next) = state.space.take_idle(unit, before, from);
+                    let (found, next) = state.space.take_idle(unit, age, from);
                     from = next;
                     let Some(found) = found else { break };
                     batch.add(found);
@@ -136,7 +137,7 @@ impl Clusters {
     fn release_runs(
         &self,
         least: usize,
-        before: u64,
+        age: Age,
         most: usize,
         mut from: usize,
         looks: usize,
@@ -150,7 +151,6 @@ impl Clusters {
             let mut batch = Batch::new();
             let mut end = false;
             {
-                let now = coarse_now();
                 let mut state = self.state.lock();
                 for _ in 0..LOOKS {
                     if !batch.has_room(RUNS) || looked >= looks || released + batch.pages >= most {
@@ -164,7 +164,7 @@ impl Clusters {
                     looked += 1;
                     state
                         .space
-                        .take_fragments(b, least, before, now, |run| batch.add(run));
+                        .take_fragments(b, least, age, |run| batch.add(run));
                 }
             }
             let none = batch.n == 0;

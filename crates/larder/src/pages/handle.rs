@@ -132,7 +132,7 @@ impl PageHandle {
     #[cold]
     fn get_slow(&mut self) -> Result<usize, PoolError> {
         let pool = self.pool;
-        pool.upkeep_if_due();
+        pool.upkeep_if_due(crate::os::coarse_now());
         pool.retry(|| self.handle.get(&pool.clusters))
     }
 

@@ -8,15 +8,41 @@ use core::ops::Range;
 
 use super::{BLOCK_PAGES, Space, bits, find_run, parts};
 
+/// How long pages must have been here to go.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::pages) struct Age {
+    now: u64,
+    /// Since then at the latest; `None` is any age.
+    before: Option<u64>,
+}
+
+impl Age {
+    /// However young.
+    pub(in crate::pages) fn any(now: u64) -> Self {
+        Self { now, before: None }
+    }
+
+    /// At least so many nanoseconds.
+    pub(in crate::pages) fn of(ns: u64, now: u64) -> Self {
+        let before = Some(now.saturating_sub(ns));
+        Self { now, before }
+    }
+
+    /// A time that is still to come is one before the clock jumped back: it is as good as any.
+    fn is_reached(self, since: u64) -> bool {
+        self.before.is_none_or(|before| since <= before) || since > self.now
+    }
+}
+
 impl Space {
-    /// Takes a unit of `blocks` neighbouring blocks (a power of two, aligned) that have all been whole since before
-    /// `before`, to give it back. Looks from block `from` on; the second value is where to look next. Pages beyond the
+    /// Takes a unit of `blocks` neighbouring blocks (a power of two, aligned) that have all been whole for so long, to give
+    /// it back. Looks from block `from` on; the second value is where to look next. Pages beyond the
     /// frontier were never taken, so a unit that the frontier crosses ends there. What was taken comes back by
     /// [`put_released`](Self::put_released) or [`put_kept`](Self::put_kept).
     pub(in crate::pages) fn take_idle(
         &mut self,
         blocks: usize,
-        before: u64,
+        age: Age,
         mut from: usize,
     ) -> (Option<Range<usize>>, usize) {
         let last = self.frontier / BLOCK_PAGES;
@@ -29,7 +55,8 @@ impl Space {
             let idle = |b: usize| {
                 let known = self.known(b);
                 self.blocks.get(b).is_none_or(|block| {
-                    block.home == known && (block.resident == 0 || block.whole_since <= before)
+                    block.home == known
+                        && (block.resident == 0 || age.is_reached(block.whole_since))
                 })
             };
             if unit.clone().all(idle) {
@@ -56,18 +83,16 @@ impl Space {
             .min()
     }
 
-    /// Takes the runs of at least `least` pages out of block `b` that have been ready since `before`, at most 32, and
-    /// remembers at `now` which pages are ready. They come back by [`put_released`](Self::put_released) or
-    /// [`put_kept`](Self::put_kept). `u64::MAX` takes what is ready, however young.
+    /// Takes the runs of at least `least` pages out of block `b` that have been ready for so long, at most 32, and remembers
+    /// which pages are ready now. They come back by [`put_released`](Self::put_released) or [`put_kept`](Self::put_kept).
     pub(in crate::pages) fn take_fragments(
         &mut self,
         b: usize,
         least: usize,
-        before: u64,
-        now: u64,
+        age: Age,
         mut take: impl FnMut(Range<usize>),
     ) {
-        let mut idle = self.idle_pages(b, before);
+        let mut idle = self.idle_pages(b, age);
         let mut gone = 0;
         // A single page between two others: 32 runs in 64 pages.
         while let Some(at) = find_run(idle, least) {
@@ -79,24 +104,24 @@ impl Space {
         }
         self.lend(b, gone);
         self.change(b, |block| {
-            if block.idle == 0 || block.idle_since <= before {
+            if block.idle == 0 || age.is_reached(block.idle_since) {
                 block.idle = block.ready();
-                block.idle_since = now;
+                block.idle_since = age.now;
             }
         });
     }
 
-    /// Pages of a block that have been ready since `before`.
-    fn idle_pages(&self, b: usize, before: u64) -> u64 {
+    /// Pages of a block that have been ready for so long.
+    fn idle_pages(&self, b: usize, age: Age) -> u64 {
         let block = self.blocks[b];
-        let (ready, since) = if before == u64::MAX {
+        let (ready, since) = if age.before.is_none() {
             (block.ready(), 0)
         } else if block.home == self.known(b) {
             (block.ready(), block.whole_since)
         } else {
             (block.idle, block.idle_since)
         };
-        if since <= before { ready } else { 0 }
+        if age.is_reached(since) { ready } else { 0 }
     }
 
     /// Takes pages out that are here. Those that are not backed are not marked as backed.

@@ -13,13 +13,14 @@ use std::sync::Arc;
 use super::clusters::{Clusters, ClustersConfig};
 use super::error::PoolError;
 use super::round;
+use super::space::Age;
 use super::stats::PoolStats;
 use crate::magazine::{Magazines, Stock, StockConfig, Supply};
 use crate::os::decided::Decided;
 use crate::os::lock::Lock;
 use crate::os::lock::order::{Rank, Ranked};
 use crate::os::zero::{Routine, Zeroing};
-use crate::os::{HelperThread, OsError, coarse_now, fork};
+use crate::os::{CLOCK_TICK, Due, HelperThread, OsError, coarse_now, fork};
 
 /// Counters that threads add to without an atomic exchange, in separate cache lines by thread.
 #[derive(Debug, Default)]
@@ -62,7 +63,8 @@ pub(super) struct Inner {
     /// Set while the helper runs, so that gets know that there is a thread to wake.
     pub(super) helper_awake: AtomicU32,
     pub(super) descriptor: Option<OwnedFd>,
-    next_maintenance: AtomicU64,
+    /// When the next upkeep is due.
+    due: Due,
     owners: AtomicUsize,
     gate: AtomicUsize,
     stripes: [Stripe; STRIPES],
@@ -126,7 +128,7 @@ impl PoolRef {
             zeroed_by_helper: AtomicU64::new(0),
             helper_awake: AtomicU32::new(0),
             descriptor: config.descriptor,
-            next_maintenance: AtomicU64::new(coarse_now().saturating_add(config.decay_ns)),
+            due: Due::after(config.decay_ns),
             owners: AtomicUsize::new(1),
             gate: AtomicUsize::new(1),
             stripes: Default::default(),
@@ -237,7 +239,7 @@ impl Inner {
 
     /// Rounds for all of `out`, or as many as there are.
     pub(super) fn get_rounds(&self, out: &mut [usize]) -> Result<usize, PoolError> {
-        self.upkeep_if_due();
+        self.upkeep_if_due(coarse_now());
         self.stock.get_many(out, &self.clusters).or_else(|_| {
             out[0] = self.get_slow()?;
             Ok(1)
@@ -252,7 +254,7 @@ impl Inner {
 
     #[cold]
     fn get_slow(&self) -> Result<usize, PoolError> {
-        self.upkeep_if_due();
+        self.upkeep_if_due(coarse_now());
         self.wake_helper();
         self.retry(|| self.stock.get(&self.clusters))
     }
@@ -325,20 +327,22 @@ impl Inner {
         {
             return self.trim();
         }
-        self.upkeep()
+        self.upkeep(coarse_now(), usize::MAX)
     }
 
-    /// Gives back what the last interval did not need, up to a bound. Returns bytes given back.
-    fn upkeep(&self) -> usize {
-        let now = coarse_now();
-        self.next_maintenance
-            .store(now.saturating_add(self.decay_ns), Ordering::Relaxed);
+    /// Ends an interval, and gives back what it did not need, about `most` pages. If there may be more, the next upkeep is due
+    /// at once. Returns bytes given back.
+    pub(super) fn upkeep(&self, now: u64, most: usize) -> usize {
+        self.due.begin(now, self.decay_ns);
         let _moving = self.clusters.moving();
         self.stock.reap(usize::MAX, &self.clusters);
         self.zeroed.reap(usize::MAX, &NoSupply(&self.clusters));
-        let pages = self
-            .clusters
-            .release_idle(now.saturating_sub(self.decay_ns), MAINTENANCE_PAGES);
+        // What came just after a pass must not wait for a third one because the clock counts in ticks.
+        let age = Age::of(self.decay_ns.saturating_sub(CLOCK_TICK), now);
+        let pages = self.clusters.release_idle(age, most);
+        if pages >= most {
+            self.due.begin(now, 0);
+        }
         pages * self.clusters.page_size()
     }
 
@@ -347,26 +351,14 @@ impl Inner {
         let _moving = self.clusters.moving();
         self.stock.drain(&self.clusters);
         self.zeroed.drain(&NoSupply(&self.clusters));
-        self.clusters.release_free() * self.clusters.page_size()
+        self.clusters.release_free(usize::MAX) * self.clusters.page_size()
     }
 
     /// The pool's upkeep, for gets that are slow anyway. It looks at the clock, not at the machine's memory: that takes
     /// system calls, and what follows has no bound.
-    pub(super) fn upkeep_if_due(&self) {
-        let due = self.next_maintenance.load(Ordering::Relaxed);
-        let now = coarse_now();
-        if now >= due
-            && self
-                .next_maintenance
-                .compare_exchange(
-                    due,
-                    now.saturating_add(self.decay_ns),
-                    Ordering::Relaxed,
-                    Ordering::Relaxed,
-                )
-                .is_ok()
-        {
-            self.upkeep();
+    pub(super) fn upkeep_if_due(&self, now: u64) {
+        if self.due.claim(now, self.decay_ns) {
+            self.upkeep(now, UPKEEP_PAGES);
         }
     }
 
@@ -426,5 +418,5 @@ impl Inner {
 /// Share of time with memory stalls from which on the pool gives everything back that it does not use.
 const PRESSURE_PERCENT: f64 = 10.0;
 
-/// Pages that one maintenance gives back at most: 64 MiB, about 5 ms of system time.
-const MAINTENANCE_PAGES: usize = 16_384;
+/// Pages that one upkeep within a get gives back: 16 MiB, about a millisecond of system time. The next get goes on.
+pub(super) const UPKEEP_PAGES: usize = 4096;

@@ -7,7 +7,7 @@ use super::cluster_size::ClusterSize;
 use super::error::PoolError;
 use super::handle::PageHandle;
 use super::helper::{self, HelperConfig};
-use super::inner::PoolRef;
+use super::inner::{PoolRef, UPKEEP_PAGES};
 use super::round;
 use super::stats::PoolStats;
 use super::{PageBuf, PageRun};
@@ -178,9 +178,9 @@ impl PagePool {
         self.inner.clusters.take_span_at(addr, n)
     }
 
-    /// Brings back what [`take_span`](Self::take_span) gave: first pages' addresses, and how many pages.
-    pub(crate) fn put_spans(&self, spans: impl Iterator<Item = (usize, usize)>) {
-        self.inner.clusters.put_spans(spans);
+    /// Brings back what [`take_span`](Self::take_span) gave: first pages' addresses, and how many pages, unused since `since`.
+    pub(crate) fn put_spans(&self, spans: impl Iterator<Item = (usize, usize)>, since: u64) {
+        self.inner.clusters.put_spans(spans, since);
     }
 
     /// Records, until the value is dropped, that this thread will bring pages back: a caller that finds no page waits a
@@ -195,14 +195,32 @@ impl PagePool {
         self.inner.clusters.make_room(n);
     }
 
-    /// Bytes backed by memory, as [`stats`](Self::stats) has them.
+    /// Bytes backed by memory, and bytes that are out, as [`stats`](Self::stats) has them.
+    pub(crate) fn bytes(&self) -> (usize, usize) {
+        let (backed, out) = self.inner.clusters.pages();
+        (backed * self.page_size(), out * self.page_size())
+    }
+
+    /// Bytes backed by memory.
     pub(crate) fn held_bytes(&self) -> usize {
-        self.inner.clusters.pages().0 * self.inner.clusters.page_size()
+        self.bytes().0
     }
 
     /// Does the upkeep if it is due, as a get that finds its magazines empty does.
-    pub(crate) fn upkeep_if_due(&self) {
-        self.inner.upkeep_if_due();
+    pub(crate) fn upkeep_if_due(&self, now: u64) {
+        self.inner.upkeep_if_due(now);
+    }
+
+    /// The upkeep of an interval that ends now: within a call that has other work, or of `all` that is unused.
+    pub(crate) fn upkeep(&self, now: u64, all: bool) {
+        let most = if all { usize::MAX } else { UPKEEP_PAGES };
+        self.inner.upkeep(now, most);
+    }
+
+    /// Gives about so many bytes of free pages back, however young they are. Returns how many went.
+    pub(crate) fn release_free(&self, bytes: usize) -> usize {
+        let pages = bytes.div_ceil(self.page_size());
+        self.inner.clusters.release_free(pages) * self.page_size()
     }
 
     /// A page as a pointer, for callers that keep their own account (C, intrusive structures).

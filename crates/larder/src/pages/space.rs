@@ -12,6 +12,8 @@ use crate::os::{MetaSlice, OsError, System};
 #[path = "idle.rs"]
 mod idle;
 
+pub(super) use idle::Age;
+
 /// Blocks that are looked into for a short run before fresh pages are taken instead.
 const RUN_SEARCH: usize = 256;
 

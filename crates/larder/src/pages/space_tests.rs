@@ -160,7 +160,7 @@ proptest! {
                 Op::Idle { blocks, age, gone } => {
                     let mut from = 0;
                     let mut taken = Vec::new();
-                    while let (Some(pages), next) = space.take_idle(blocks, now.saturating_sub(age), from) {
+                    while let (Some(pages), next) = space.take_idle(blocks, Age::of(age, now), from) {
                         prop_assert_eq!(pages.start % (blocks * BLOCK_PAGES), 0);
                         prop_assert_eq!(pages.len(), (blocks * BLOCK_PAGES).min(space.frontier - pages.start));
                         taken.push(pages);
@@ -169,11 +169,15 @@ proptest! {
                     give(&mut space, taken, gone, now, &is_out, &mut zero, &mut resident);
                 }
                 Op::Fragments { least, age, gone } => {
-                    let before = if age == 19 { u64::MAX } else { now.saturating_sub(age) };
+                    let (before, age) = if age == 19 {
+                        (u64::MAX, Age::any(now))
+                    } else {
+                        (now.saturating_sub(age), Age::of(age, now))
+                    };
                     let (mut from, mut taken) = (0, Vec::new());
                     while let Some(b) = space.next_ready(from) {
                         let begin = taken.len();
-                        space.take_fragments(b, least, before, now, |run| taken.push(run));
+                        space.take_fragments(b, least, age, |run| taken.push(run));
                         prop_assert!(taken.len() - begin <= BLOCK_PAGES / 2);
                         from = b + 1;
                     }
@@ -226,8 +230,13 @@ fn give(
 /// Pages that one look takes out of every block. They come back as given to the system.
 fn look(space: &mut Space, least: usize, before: u64, now: u64) -> Vec<Range<usize>> {
     let (mut from, mut runs) = (0, Vec::new());
+    let age = if before == u64::MAX {
+        Age::any(now)
+    } else {
+        Age::of(now.saturating_sub(before), now)
+    };
     while let Some(b) = space.next_ready(from) {
-        space.take_fragments(b, least, before, now, |run| runs.push(run));
+        space.take_fragments(b, least, age, |run| runs.push(run));
         from = b + 1;
     }
     for run in &runs {
@@ -267,7 +276,11 @@ fn a_whole_block_beside_a_used_one_goes_when_it_is_old_enough() {
     space.take_cold(128).unwrap();
     space.put(0..64, false, 5);
     space.put(64..100, false, 5);
-    assert_eq!(space.take_idle(2, 9, 0).0, None, "not as a unit");
+    assert_eq!(
+        space.take_idle(2, Age::of(0, 9), 0).0,
+        None,
+        "not as a unit"
+    );
     assert_eq!(look(&mut space, 4, 4, 9), []);
     assert_eq!(look(&mut space, 4, 5, 9), vec![Range { start: 0, end: 64 }]);
     let young = look(&mut space, 4, u64::MAX, 9);
@@ -374,9 +387,13 @@ fn the_block_that_the_frontier_crosses_is_idle_too() {
     let mut space = space(8);
     space.take_cold(150).unwrap();
     space.put(0..150, false, 5);
-    assert_eq!(space.take_idle(4, 4, 0), (None, 4), "too young");
-    assert_eq!(space.take_idle(4, 5, 0), (Some(0..150), 4));
+    assert_eq!(space.take_idle(4, Age::of(5, 9), 0), (None, 4), "too young");
+    assert_eq!(space.take_idle(4, Age::of(5, 10), 0), (Some(0..150), 4));
     space.put_released(0..150, true, 5);
-    assert_eq!(space.take_idle(4, 5, 0).0, None, "nothing is backed");
+    assert_eq!(
+        space.take_idle(4, Age::of(5, 10), 0).0,
+        None,
+        "nothing is backed"
+    );
     assert_eq!(space.take_cold(500).unwrap().pages, 0..150);
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{BLOCK_PAGES, Clusters};
-use crate::os::{Span, System, coarse_now};
+use crate::os::{Span, System};
 use crate::pages::PoolError;
 
 /// Pages of the longest run that is populated at once. A program writes a short run soon and as a whole; of a longer one it
@@ -77,14 +77,17 @@ impl Clusters {
         taken.is_some_and(|taken| taken.resident || self.back(&taken, false).is_ok())
     }
 
-    /// Brings runs back under one lock.
-    pub(in crate::pages) fn put_spans(&self, spans: impl Iterator<Item = (usize, usize)>) {
-        let now = coarse_now();
+    /// Brings runs back under one lock, unused since `since`.
+    pub(in crate::pages) fn put_spans(
+        &self,
+        spans: impl Iterator<Item = (usize, usize)>,
+        since: u64,
+    ) {
         let mut state = self.state.lock();
         for (addr, n) in spans {
             let first = self.number(addr);
             self.count_home(&mut state, n);
-            state.space.put(first..first + n, false, now);
+            state.space.put(first..first + n, false, since);
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use crate::common::fork::fork;
 use crate::common::{role, run};
 use larder::Larder;
-use larder::heap::Mode;
+use larder::heap::HeapMode;
 use larder::internal::heap as global;
 
 #[test]
@@ -24,7 +24,7 @@ fn the_program_runs_on_it() {
         assert!(bytes.iter().all(|&b| b == i as u8) && bytes.len() == (i % 300) as usize);
     }
     let stats = Larder::stats();
-    assert_eq!(stats.mode, Some(Mode::PerThread));
+    assert_eq!(stats.mode, Some(HeapMode::PerThread));
     assert!(stats.out_bytes > 50_000 * 150, "{}", stats.out_bytes);
     let at = map.values().find(|v| !v.is_empty()).unwrap().as_ptr();
     // SAFETY: the vector's block is in use.

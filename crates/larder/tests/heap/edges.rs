@@ -129,6 +129,38 @@ fn a_large_object_grows_and_shrinks_where_it_is() {
     drop(heap);
 }
 
+/// One that grows in steps is copied seldom, and leaves no trail of classes behind.
+#[test]
+fn an_object_that_grows_in_steps_stays_where_it_is() {
+    let classes = Classes::new(&family());
+    let heap = Heap::new(&classes);
+    let step = 4096;
+    // SAFETY: one object, resized and put by the layout that it was given last, by the heap and by the classes.
+    unsafe {
+        let mut object = heap.alloc(layout(step)).unwrap();
+        let (mut at_first, mut moves) = (object, 0);
+        for size in (2 * step..=MAX_SMALL).step_by(step) {
+            let (old, new) = (layout(size - step), layout(size));
+            object = match size / step % 2 {
+                0 => heap.realloc(object, old, new),
+                _ => classes.realloc(object, old, new),
+            }
+            .unwrap();
+            moves += usize::from(size > 64 << 10 && object != at_first);
+            at_first = object;
+        }
+        assert!(moves <= 5, "{moves} moves beyond 64 KiB");
+        let held = classes.family().pool().stats().out_bytes;
+        assert!(held < 2 * MAX_SMALL, "{held} bytes");
+        assert_eq!(
+            classes.realloc(object, layout(MAX_SMALL), layout(700_000)),
+            Ok(object)
+        );
+        heap.dealloc_many(&[object], layout(700_000));
+    }
+    assert_eq!(classes.family().large_held_bytes(), 0);
+}
+
 /// Pages of a range that are backed.
 fn backed(at: NonNull<u8>, bytes: usize) -> usize {
     let mut pages = vec![0_u8; bytes.div_ceil(page_size())];

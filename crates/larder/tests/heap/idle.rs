@@ -140,3 +140,55 @@ fn heaps_that_live_shortly_give_back_what_nobody_uses() {
     }
     panic!("{} bytes stay", held());
 }
+
+/// Objects of one size that have so many bytes are taken, and put in the order that `order` says.
+fn burst(heap: &Heap, size: usize, bytes: usize, order: fn(&mut Vec<std::ptr::NonNull<u8>>)) {
+    let take = |_| heap.alloc(layout(size)).unwrap();
+    let mut objects: Vec<_> = (0..bytes / size).map(take).collect();
+    order(&mut objects);
+    for object in objects {
+        // SAFETY: taken above with this layout, put once.
+        unsafe { heap.dealloc(object, layout(size)) };
+    }
+}
+
+#[test]
+fn free_memory_is_bounded_though_no_time_passes() {
+    const MIB: usize = 1 << 20;
+    let hour = Duration::from_secs(3600);
+    let family = Family::builder().interval(hour).cached_bytes(2 * MIB);
+    let family = family.build().unwrap();
+    let classes = Classes::new(&family);
+    let orders: [fn(&mut Vec<std::ptr::NonNull<u8>>); 3] = [
+        |_| {},
+        |objects| objects.reverse(),
+        // One in seven, then the next of each seven, and so on: slabs become whole at the end only.
+        |objects| {
+            let all = std::mem::take(objects);
+            objects.extend((0..7).flat_map(|i| all.iter().skip(i).step_by(7)));
+        },
+    ];
+    let all_sizes = || {
+        let heap = Heap::new(&classes);
+        for size in [64, 1000, 4096, 65_536, 2 * MIB] {
+            for order in orders {
+                burst(&heap, size, 40 * MIB, order);
+            }
+        }
+    };
+    all_sizes();
+    // Beside the constant there are two steps of 4 MiB, and what magazines hold.
+    let held = || family.pool().stats().held_bytes / MIB;
+    assert!(held() <= 2 + 8 + 2, "{} MiB", held());
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(all_sizes);
+        }
+    });
+    assert!(held() <= 2 + 8 + 4 * 2, "{} MiB", held());
+    // All of it works after it was given back.
+    all_sizes();
+    drop(classes);
+    family.trim();
+    assert_eq!(family.pool().stats().out_bytes, 0);
+}

@@ -383,6 +383,34 @@ fn memory_goes_back_without_a_call() {
     assert!(count(debug_library(), &debug).contains("threads 1\n"));
 }
 
+/// What stays of 512 MiB that were freed is the constant and what is known of the blocks, or what the variables say.
+#[test]
+fn free_memory_is_bounded_without_a_call() {
+    let Some(program) = Program::compile("retention.c") else {
+        return;
+    };
+    let kept = |size: &str, variables: &[(&str, &str)]| {
+        let mut command = Mode::PerThread.command(&program.path);
+        let said = crate::common::must(command.arg(size).envs(variables.iter().copied()));
+        let kib = said.lines().find_map(|line| line.strip_prefix("resident "));
+        kib.and_then(|kib| kib.parse::<u64>().ok())
+            .unwrap_or_else(|| panic!("{said}"))
+            >> 10
+    };
+    for size in ["4096", "65536", "2097152"] {
+        // A sixteenth of blocks of a page is known of them, in slabs and magazines.
+        let known = 16 + 512 / 16;
+        let bound = kept(size, &[]);
+        assert!(bound <= 64 + known, "{size}: {bound} MiB");
+        let more = kept(size, &[("LARDER_MALLOC_CACHE", "200M")]);
+        assert!((190..200 + known).contains(&more), "{size}: {more} MiB");
+        let none = kept(size, &[("LARDER_MALLOC_DECAY", "0")]);
+        assert!(none <= 2 + known, "{size}: {none} MiB");
+        let all = kept(size, &[("LARDER_MALLOC_DECAY", "never")]);
+        assert!(all >= 500, "{size}: {all} MiB");
+    }
+}
+
 /// The thread is no reason for a process to stay whose other threads have all ended.
 #[test]
 fn the_thread_does_not_keep_the_process() {
@@ -415,6 +443,20 @@ fn an_interval_that_is_none_is_told_in_a_line() {
     ] {
         let ended = undebugged(&command, "nothing", &[("LARDER_MALLOC_REAPER", word)]);
         assert_eq!(ended, (said, 0), "{word:?}");
+    }
+    for (variable, is) in [
+        (
+            "LARDER_MALLOC_DECAY",
+            "no number of milliseconds from 0 to 86400000, and not \"never\"",
+        ),
+        (
+            "LARDER_MALLOC_CACHE",
+            "no number of bytes, which may end in K, M or G",
+        ),
+    ] {
+        let said = format!("larder: {variable}: \"soon\" is {is}; it is ignored\n");
+        let ended = undebugged(&command, "nothing", &[(variable, "soon")]);
+        assert_eq!(ended, (said, 0));
     }
 }
 

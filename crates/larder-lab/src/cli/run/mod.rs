@@ -10,7 +10,7 @@ use std::process::{Command, ExitStatus};
 
 use clap::{Args, ValueEnum};
 use larder::heap::debug::Options;
-use larder::internal::heap::reaper_interval;
+use larder::internal::heap::{cache_bytes, decay_time, reaper_interval};
 use serde_json::json;
 
 use super::failure::{Failure, Outcome};
@@ -50,9 +50,16 @@ pub(super) struct Run {
     #[arg(long, value_name = "OPTIONS", value_parser = debug_options)]
     debug: Option<String>,
     /// Start a thread that returns unused memory to the system every SECONDS seconds, 0.01 to 86400. Memory counts as unused
-    /// after three such passes.
+    /// after two such passes, and not before the time of --decay.
     #[arg(long, value_name = "SECONDS", value_parser = reap_seconds)]
     reap: Option<String>,
+    /// Keep free memory for so many milliseconds, up to 86400000; 0 returns it at once, `never` keeps it [default: 1000].
+    #[arg(long, value_name = "MS", value_parser = decay_ms)]
+    decay: Option<String>,
+    /// Keep at most so many bytes of free memory beside as much as is in use; K, M or G may follow [default: 64M, more where
+    /// memory that was returned is needed again soon].
+    #[arg(long, value_name = "BYTES", value_parser = cached)]
+    cache: Option<String>,
     /// Also print the size classes.
     #[arg(long)]
     stats: bool,
@@ -117,6 +124,12 @@ pub(super) fn run(global: &Global, args: &Run, out: &mut dyn Write) -> Outcome {
     if let Some(seconds) = &args.reap {
         command.env("LARDER_MALLOC_REAPER", seconds);
     }
+    if let Some(ms) = &args.decay {
+        command.env("LARDER_MALLOC_DECAY", ms);
+    }
+    if let Some(bytes) = &args.cache {
+        command.env("LARDER_MALLOC_CACHE", bytes);
+    }
     if let Some(options) = &args.debug {
         command.env("LARDER_MALLOC_DEBUG", options);
     }
@@ -159,9 +172,29 @@ fn debug_options(text: &str) -> Result<String, String> {
 
 /// What the library would ignore is refused here.
 fn reap_seconds(text: &str) -> Result<String, String> {
-    match reaper_interval(text) {
+    said(
+        text,
+        reaper_interval,
+        "a number of seconds from 0.01 to 86400",
+    )
+}
+
+fn decay_ms(text: &str) -> Result<String, String> {
+    said(
+        text,
+        decay_time,
+        "a number of milliseconds up to 86400000, or `never`",
+    )
+}
+
+fn cached(text: &str) -> Result<String, String> {
+    said(text, cache_bytes, "a number of bytes; K, M or G may follow")
+}
+
+fn said<T>(text: &str, read: fn(&str) -> Option<T>, wanted: &str) -> Result<String, String> {
+    match read(text) {
         Some(_) => Ok(text.to_owned()),
-        None => Err("say a number of seconds from 0.01 to 86400".to_owned()),
+        None => Err(format!("say {wanted}")),
     }
 }
 

@@ -202,20 +202,17 @@ impl Segments<'_> {
         )
     }
 
-    /// Audits after an operation in debug builds: always when there is little, else once in as many operations as there are
-    /// segments for every 64, so that an operation pays for about 64 segments.
-    #[inline]
+    /// Audits after an operation: always when there is little, else once in as many operations as there are segments for every
+    /// 64, so that an operation pays for about 64 segments.
+    #[cfg(debug_assertions)]
     pub(crate) fn audit_when_due(&mut self) {
-        #[cfg(debug_assertions)]
+        self.state.visits = self.state.visits.wrapping_add(1);
+        let due = (self.state.visits).is_multiple_of(1 + self.state.counts.segments / 64);
+        if due
+            && !std::thread::panicking()
+            && let Err(Broken { what, addr }) = self.audit()
         {
-            self.state.visits = self.state.visits.wrapping_add(1);
-            let due = (self.state.visits).is_multiple_of(1 + self.state.counts.segments / 64);
-            if due
-                && !std::thread::panicking()
-                && let Err(Broken { what, addr }) = self.audit()
-            {
-                panic!("arena: {what} at {addr}");
-            }
+            panic!("arena: {what} at {addr}");
         }
     }
 }

@@ -53,16 +53,10 @@ pub struct Extent {
 /// Why the core refuses. It is as it was before the call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CoreError {
-    /// No free segment fits.
-    NoSpace,
     /// Not multiples of the quantum, nothing, or beyond the last number.
     Span,
     /// The span has addresses of this one.
     Overlap(Extent),
-    /// No allocation begins there.
-    NotAllocated,
-    /// The allocation has this size.
-    WrongSize(u64),
     /// The system has no memory for tags.
     Memory(OsError),
 }
@@ -89,136 +83,5 @@ impl Core {
             },
             state: State::new(),
         })
-    }
-}
-
-/// What a user of a core alone needs.
-#[cfg_attr(
-    any(not(test), loom),
-    expect(
-        dead_code,
-        reason = "an arena uses the parts; this is for an owner without a lock"
-    )
-)]
-impl Core {
-    fn segments(&mut self) -> Segments<'_> {
-        Segments::new(&self.table, &mut self.state)
-    }
-
-    fn change<T>(
-        &mut self,
-        change: impl FnOnce(&mut Segments<'_>) -> Result<T, CoreError>,
-    ) -> Result<T, CoreError> {
-        let mut segments = self.segments();
-        let changed = change(&mut segments);
-        segments.audit_when_due();
-        changed
-    }
-
-    /// Adds a span. O(log spans).
-    ///
-    /// # Errors
-    /// [`CoreError::Span`], [`CoreError::Overlap`], [`CoreError::Memory`].
-    pub(crate) fn add(&mut self, addr: u64, size: u64) -> Result<(), CoreError> {
-        self.change(|segments| {
-            segments.reserve(2)?;
-            segments.add_span(Extent { addr, size }, Kind::Added)?;
-            Ok(())
-        })
-    }
-
-    /// Makes the last span larger by `size` units at its end. O(log spans).
-    ///
-    /// # Errors
-    /// [`CoreError::Span`] when there is none, or the end is no number; [`CoreError::Memory`].
-    pub(crate) fn grow(&mut self, size: u64) -> Result<(), CoreError> {
-        self.change(|segments| segments.grow(size))
-    }
-
-    /// Takes `size` units at a multiple of `align`, a power of two.
-    ///
-    /// # Errors
-    /// [`CoreError::Span`] when the size or alignment is none; [`CoreError::NoSpace`], [`CoreError::Memory`].
-    pub(crate) fn alloc(&mut self, size: u64, align: u64, fit: Fit) -> Result<u64, CoreError> {
-        self.check(size)?;
-        if !align.is_power_of_two() {
-            return Err(CoreError::Span);
-        }
-        let want = Want::aligned(size, align.max(self.table.quantum));
-        self.change(|segments| {
-            segments.reserve(2)?;
-            let place = segments.find(&want, fit, Effort::Full);
-            let (tag, addr) = place.ok_or(CoreError::NoSpace)?;
-            segments.cut(tag, addr, size, Kind::Allocated);
-            Ok(addr)
-        })
-    }
-
-    /// Gives back what was taken. Constant time on average; needs no memory.
-    ///
-    /// # Errors
-    /// [`CoreError::NotAllocated`], [`CoreError::WrongSize`].
-    pub(crate) fn free(&mut self, addr: u64, size: u64) -> Result<(), CoreError> {
-        self.change(|segments| {
-            let tag = segments.allocated(addr, size)?;
-            segments.free(tag);
-            Ok(())
-        })
-    }
-
-    /// Makes an allocation larger in its place. False when what follows it is not free, or too small. Constant time on average;
-    /// needs no memory.
-    ///
-    /// # Errors
-    /// [`CoreError::NotAllocated`], [`CoreError::WrongSize`]; [`CoreError::Span`] when the new size is no larger one.
-    pub(crate) fn try_extend(&mut self, addr: u64, old: u64, new: u64) -> Result<bool, CoreError> {
-        self.check(new)?;
-        self.change(|segments| {
-            let tag = segments.allocated(addr, old)?;
-            let more = new.checked_sub(old).filter(|&more| more > 0);
-            Ok(segments.extend(tag, more.ok_or(CoreError::Span)?))
-        })
-    }
-
-    /// Makes an allocation smaller in its place. Constant time on average.
-    ///
-    /// # Errors
-    /// [`CoreError::NotAllocated`], [`CoreError::WrongSize`]; [`CoreError::Span`] when the new size is no smaller one;
-    /// [`CoreError::Memory`].
-    pub(crate) fn shrink(&mut self, addr: u64, old: u64, new: u64) -> Result<(), CoreError> {
-        self.check(new)?;
-        self.change(|segments| {
-            let tag = segments.allocated(addr, old)?;
-            let less = old.checked_sub(new).filter(|&less| less > 0);
-            let less = less.ok_or(CoreError::Span)?;
-            segments.reserve(1)?;
-            segments.shrink(tag, less);
-            Ok(())
-        })
-    }
-
-    /// The free segments by address.
-    pub(crate) fn free_segments(&mut self) -> impl Iterator<Item = Extent> + '_ {
-        let segments = self.segments();
-        let mut at = segments.span_from(0);
-        core::iter::from_fn(move || {
-            while at != NONE {
-                let tag = segments.tags.get(at);
-                at = segments.following(at);
-                if tag.kind() == Kind::Free {
-                    return Some(Extent {
-                        addr: tag.start(),
-                        size: tag.size(),
-                    });
-                }
-            }
-            None
-        })
-    }
-
-    /// A size is a multiple of the quantum and not 0.
-    fn check(&self, size: u64) -> Result<(), CoreError> {
-        let right = size > 0 && size & (self.table.quantum - 1) == 0;
-        right.then_some(()).ok_or(CoreError::Span)
     }
 }

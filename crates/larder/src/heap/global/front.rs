@@ -205,23 +205,27 @@ impl Block {
 /// As for [`realloc`]; the object is this block.
 unsafe fn resize(object: NonNull<u8>, block: Block, size: usize, align: usize) -> *mut u8 {
     let Block { bytes: has, class } = block;
-    // A block must be what a request of its size would give: a free by size looks no further.
-    let stays = match (class_of(size), class) {
+    // A block of a size in the table must be what a request of its size would give: a free by size looks no further. Others are
+    // found by their addresses.
+    let small = small_class(size);
+    let stays = match (small, class) {
         (Some(new), Some(old)) => new == old,
-        // Large ones are found by their address. More than half is in use.
+        (None, Some(old)) => class_of(size) == Some(old),
         (None, None) => {
+            // More than half is in use.
             let keeps = size <= has && size > has / 2;
             // SAFETY: the object is the caller's; the caller gives up what is beyond the new size.
             keeps || unsafe { resize_run(object, size) }
         }
-        _ => false,
+        (Some(_), None) => false,
     };
     if stays && (object.as_ptr() as usize).is_multiple_of(align) {
         return object.as_ptr();
     }
     let mut to = null_mut();
-    if class.is_none() && size > has {
-        to = alloc(with_headroom(size), align);
+    if small.is_none() && size > has {
+        // A run of pages, whatever class the size has: it grows where it is.
+        to = alloc_run(with_headroom(size), align);
     }
     if to.is_null() {
         to = alloc(size, align);
@@ -229,7 +233,9 @@ unsafe fn resize(object: NonNull<u8>, block: Block, size: usize, align: usize) -
     if to.is_null() {
         let smaller = size <= has && (object.as_ptr() as usize).is_multiple_of(align);
         if smaller {
-            outgrow();
+            if small.is_some() {
+                outgrow();
+            }
             return object.as_ptr();
         }
         return to;
@@ -240,6 +246,20 @@ unsafe fn resize(object: NonNull<u8>, block: Block, size: usize, align: usize) -
         free(object.as_ptr());
     }
     to
+}
+
+/// A run of pages, also for sizes that have a class; null where there is none.
+fn alloc_run(size: usize, align: usize) -> *mut u8 {
+    let Ok(layout) = Layout::from_size_align(size, align) else {
+        return null_mut();
+    };
+    match (slot::heap(), state::global()) {
+        (Some(heap), _) => or_null(heap.alloc_run(layout, false)),
+        (None, Some(global)) if global.checker().is_none() => {
+            or_null(global.classes.alloc_large(layout))
+        }
+        _ => null_mut(),
+    }
 }
 
 /// A block stays as large as it is though its owner believes it to be smaller. Freed by its size it comes to the objects

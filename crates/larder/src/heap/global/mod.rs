@@ -1,7 +1,7 @@
 //! The heap of the whole program: what stands behind [`Larder`] and the malloc that can be preloaded.
 //!
 //! Each thread has a [`Heap`](super::Heap) of its own that a thread-local word points to; its fast path is that of a
-//! heap plus the load of the word. Threads that have none (not yet, no more, or by the [mode](Mode)) use the CPUs'
+//! heap plus the load of the word. Threads that have none (not yet, no more, or by the [mode](HeapMode)) use the CPUs'
 //! stocks. What the making of the family itself allocates comes from a small static buffer (`bootstrap`), so an allocation
 //! may come at any time: before `main`, while the family is being made, at a thread's end.
 //!
@@ -18,6 +18,7 @@ mod larder;
 mod misuse;
 mod mode;
 mod reaper;
+mod retention;
 mod slot;
 mod state;
 mod stats;
@@ -27,6 +28,7 @@ pub use front::{
     realloc, realloc_sized, try_alloc_computed, try_free, usable_size,
 };
 pub use larder::Larder;
-pub use mode::Mode;
+pub use mode::HeapMode;
 pub use reaper::reaper_interval;
+pub use retention::{cache_bytes, decay_time};
 pub use stats::{ClassStats, GlobalStats};

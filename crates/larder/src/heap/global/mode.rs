@@ -6,7 +6,7 @@ use crate::os::say::say_unknown;
 /// How the program's heap keeps objects ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Mode {
+pub enum HeapMode {
     /// Each thread has magazines of its own: fastest, and memory follows the threads.
     PerThread,
     /// Each CPU has, by restartable sequences: memory follows the CPUs.
@@ -15,7 +15,7 @@ pub enum Mode {
     Locked,
 }
 
-impl Mode {
+impl HeapMode {
     /// The name that the environment and the statistics use.
     #[must_use]
     pub fn name(self) -> &'static str {

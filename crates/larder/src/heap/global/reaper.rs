@@ -13,7 +13,7 @@ use super::mode::environment;
 use super::slot::{self, Stage};
 use crate::objects::Family;
 use crate::os::errno::KeptErrno;
-use crate::os::say::say;
+use crate::os::say::say_ignored;
 use crate::os::signals::Blocked;
 use crate::os::{fork, lower_priority};
 
@@ -59,15 +59,8 @@ pub(super) fn chosen() -> Option<fn()> {
     let word = environment(c"LARDER_MALLOC_REAPER").filter(|word| !word.is_empty())?;
     let interval = core::str::from_utf8(word).ok().and_then(reaper_interval);
     let Some(interval) = interval else {
-        // So much of a long word that the rest of the line fits.
-        let (word, more) = match word.get(..64) {
-            Some(first) if word.len() > 64 => (first, "..."),
-            _ => (word, ""),
-        };
-        say(format_args!(
-            "LARDER_MALLOC_REAPER: \"{}{more}\" is no number of seconds from {LEAST} to {MOST}; it is ignored",
-            word.escape_ascii()
-        ));
+        let is = "no number of seconds from 0.01 to 86400";
+        say_ignored("LARDER_MALLOC_REAPER", word, is);
         return None;
     };
     INTERVAL.store(interval.as_nanos() as u64, Ordering::Relaxed);

@@ -135,7 +135,7 @@ pub(super) fn set_stage(stage: Stage) {
 
 #[cfg(all(test, not(any(loom, shuttle, miri))))]
 mod tests {
-    use super::super::{Larder, Mode, alloc, free, free_sized};
+    use super::super::{HeapMode, Larder, alloc, free, free_sized};
     use super::*;
 
     /// Frees so many blocks in a thread that allocates none. Has it a heap then?
@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn a_thread_that_only_frees_gets_a_heap_after_a_while() {
         assert!(!heap_after(1, false));
-        assert_eq!(Larder::stats().mode, Some(Mode::PerThread));
+        assert_eq!(Larder::stats().mode, Some(HeapMode::PerThread));
         for sized in [false, true] {
             assert!(!heap_after(FREES - 1, sized));
             assert!(heap_after(FREES, sized) && heap_after(1000, sized));

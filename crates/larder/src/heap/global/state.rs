@@ -8,9 +8,9 @@ use core::ptr::{NonNull, null_mut};
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use core::time::Duration;
 
-use super::mode::Mode;
+use super::mode::HeapMode;
 use super::slot::{self, Stage};
-use super::{bootstrap, checked, misuse, reaper};
+use super::{bootstrap, checked, misuse, reaper, retention};
 use crate::heap::{Checker, Classes, Heap};
 use crate::objects::{Family, RawCache};
 use crate::os::errno::KeptErrno;
@@ -35,7 +35,7 @@ const PATIENCE: u32 = turns(Duration::from_secs(2));
 #[derive(Debug)]
 pub(super) struct Global {
     pub(super) classes: Classes,
-    pub(super) mode: Mode,
+    pub(super) mode: HeapMode,
     /// The threads' heaps.
     heaps: RawCache,
     threads: Threads,
@@ -154,8 +154,9 @@ fn make_or_pause() -> Option<Global> {
 }
 
 fn make() -> Option<Global> {
-    let (mode, behind) = Mode::chosen();
+    let (mode, behind) = HeapMode::chosen();
     let on_slow = reaper::chosen();
+    let (decay, cached) = retention::chosen();
     let times = if counts_all_memory() {
         COUNTED_OVERSIZE
     } else {
@@ -163,18 +164,23 @@ fn make() -> Option<Global> {
     };
     let most = physical_memory().saturating_mul(times).max(LEAST_RESERVE);
     let build = |reserve| {
-        let pages = PagePool::builder()
+        let mut pages = PagePool::builder()
             .ignore_environment()
             .mode(behind)
             .cluster(ClusterSize::pages(CLUSTER_PAGES).ok()?)
             .reserve_bytes(reserve);
-        Family::builder()
-            .pages(pages)
+        let mut family = Family::builder()
             .mode(behind)
             .on_misuse(misuse::met)
-            .on_slow(on_slow)
-            .build()
-            .ok()
+            .on_slow(on_slow);
+        if let Some(decay) = decay {
+            pages = pages.decay(decay);
+            family = family.interval(decay);
+        }
+        if let Some(cached) = cached {
+            family = family.cached_bytes(cached);
+        }
+        family.pages(pages).build().ok()
     };
     // What is granted alone may not be granted together with all the rest.
     let mut family = build(most);
@@ -193,9 +199,9 @@ fn make() -> Option<Global> {
     let (threads, mode) = match checked::make(&family) {
         Some(checker) => (Threads::Checked(checker), mode),
         // Without a key a thread's end would go unnoticed. Then the CPUs' stocks are used, under locks, and the mode says so.
-        None if mode == Mode::PerThread => match make_key() {
+        None if mode == HeapMode::PerThread => match make_key() {
             Some(key) => (Threads::Heaps(key), mode),
-            None => (Threads::Cpus, Mode::Locked),
+            None => (Threads::Cpus, HeapMode::Locked),
         },
         None => (Threads::Cpus, mode),
     };

@@ -1,6 +1,6 @@
 //! What the program's heap holds.
 
-use super::{Mode, bootstrap, state};
+use super::{HeapMode, bootstrap, state};
 use crate::heap::{CLASSES, SIZES};
 
 /// One size class.
@@ -35,7 +35,7 @@ pub struct ClassStats {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GlobalStats {
     /// How objects are kept ready; `None` where there is no heap yet.
-    pub mode: Option<Mode>,
+    pub mode: Option<HeapMode>,
     /// The size classes.
     pub classes: [ClassStats; CLASSES],
     /// Bytes of large objects.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::{Family, Inner};
 use crate::magazine::Magazines;
+use crate::objects::bound::Bound;
 use crate::objects::error::Misuse;
 use crate::objects::links::Links;
 use crate::objects::map::PageMap;
@@ -13,7 +14,7 @@ use crate::objects::meta::Meta;
 use crate::objects::table::Table;
 use crate::os::lock::Lock;
 use crate::os::rseq::{Mode, mode};
-use crate::os::{OsError, coarse_now, fork};
+use crate::os::{Due, OsError, coarse_now, fork};
 use crate::pages::{PagePool, PagePoolBuilder, PoolError};
 
 /// Settings of a family that is to be.
@@ -33,6 +34,7 @@ pub struct FamilyBuilder {
     pages: PagePoolBuilder,
     mode: Option<Mode>,
     interval: Duration,
+    cached_bytes: Option<usize>,
     on_misuse: Option<fn(&Misuse)>,
     on_slow: Option<fn()>,
     on_shortage: Option<fn() -> bool>,
@@ -44,6 +46,7 @@ impl FamilyBuilder {
             pages: PagePool::builder(),
             mode: None,
             interval: Duration::from_secs(1),
+            cached_bytes: None,
             on_misuse: None,
             on_slow: None,
             on_shortage: None,
@@ -78,7 +81,8 @@ impl FamilyBuilder {
         self
     }
 
-    /// The working-set interval, a second by default: what a whole one did not need goes back.
+    /// The working-set interval, a second by default: what a whole one did not need goes back. `Duration::ZERO` keeps no free
+    /// memory beyond magazines, `Duration::MAX` knows no time.
     ///
     /// ```
     /// use std::time::Duration;
@@ -91,6 +95,28 @@ impl FamilyBuilder {
     #[must_use]
     pub fn interval(mut self, interval: Duration) -> Self {
         self.interval = interval;
+        self
+    }
+
+    /// Most bytes of free memory that the family keeps beside as much as is in use; `usize::MAX` for no bound. What is free
+    /// beyond goes back when it is put, whatever the time. By default 64 MiB, and up to a sixteenth of the machine's memory
+    /// when memory that went back is needed again within an interval.
+    ///
+    /// ```
+    /// use larder::{objects::{Family, RawCache}, os::page_size};
+    /// let family = Family::builder().cached_bytes(1 << 20).build()?;
+    /// let run = family.get_large(32 << 20, 1)?;
+    /// // SAFETY: taken above with so many bytes, put once.
+    /// unsafe {
+    ///     run.write_bytes(1, 32 << 20);
+    ///     family.put_large(run)?;
+    /// }
+    /// assert!(family.pool().stats().held_bytes < 2 << 20);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn cached_bytes(mut self, bytes: usize) -> Self {
+        self.cached_bytes = Some(bytes);
         self
     }
 
@@ -192,7 +218,9 @@ impl FamilyBuilder {
             on_slow: self.on_slow,
             on_shortage: self.on_shortage,
             interval_ns,
-            next_upkeep: AtomicU64::new(coarse_now().saturating_add(interval_ns)),
+            due: Due::after(interval_ns),
+            began: AtomicU64::new(coarse_now()),
+            bound: Bound::new(self.cached_bytes, interval_ns),
             intervals: AtomicU32::new(0),
             reclaiming: AtomicU32::new(0),
             reclaimer: AtomicUsize::new(0),

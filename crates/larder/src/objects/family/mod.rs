@@ -8,6 +8,7 @@ use core::num::NonZeroU16;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::Arc;
 
+use super::bound::Bound;
 use super::error::Misuse;
 use super::links::Links;
 use super::map::{self, PageMap};
@@ -17,7 +18,7 @@ use crate::magazine::{Magazines, StockConfig};
 use crate::os::lock::Lock;
 use crate::os::lock::order::{Rank, Ranked, calls};
 use crate::os::rseq::Mode;
-use crate::os::{HelperThread, System, fork};
+use crate::os::{Due, HelperThread, System, fork};
 use crate::pages::{PagePool, PoolError};
 
 /// Caches over one pool of pages. Cloning it makes a second owner of the same family.
@@ -81,7 +82,11 @@ pub(super) struct Inner {
     pub(super) on_slow: Option<fn()>,
     pub(super) on_shortage: Option<fn() -> bool>,
     pub(super) interval_ns: u64,
-    pub(super) next_upkeep: AtomicU64,
+    /// When the interval ends.
+    pub(super) due: Due,
+    /// When it began.
+    pub(super) began: AtomicU64,
+    pub(super) bound: Bound,
     /// Intervals that have ended.
     pub(super) intervals: AtomicU32,
     /// Fork generation of the thread that asks all caches for memory, or 0 when no thread does. And that thread's number.

@@ -250,7 +250,7 @@ impl<T, E> ObjectCache<T, E> {
     /// # Panics
     /// When a value's `Drop` does, after all that was to go went.
     pub fn maintain(&self) -> usize {
-        self.cache.maintain()
+        self.cache.maintain(crate::os::coarse_now())
     }
 
     /// Everything that is not in use and not in a handle goes to the pool, now. Returns bytes of slabs that went.

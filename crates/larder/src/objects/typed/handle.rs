@@ -206,7 +206,7 @@ impl<'c, T, E> ObjectHandle<'c, T, E> {
     #[inline(never)]
     fn put_slow(&mut self, at: NonNull<T>) {
         let shared = &self.cache.cache;
-        shared.inner().upkeep_if_due();
+        shared.inner().upkeep_of_put(shared.magazine_bytes());
         self.pair
             .put(at.as_ptr() as usize, &shared.stock, &shared.as_supply());
     }

@@ -94,7 +94,8 @@ impl<T, E> ObjectCache<T, E> {
                 n += 1;
             }
             if n > 0 {
-                self.cache.inner().upkeep_if_due();
+                let bytes = n * self.cache.shape.stride;
+                self.cache.inner().upkeep_of_put(bytes);
                 self.cache
                     .stock
                     .put_many(&rounds[..n], &self.cache.as_supply());

@@ -10,7 +10,10 @@ fn a_span_does_not_back_runs_that_are_too_short_for_it() {
         .build()
         .unwrap();
     let spans: Vec<_> = (0..48).map(|_| pool.take_span(4).unwrap().0).collect();
-    pool.put_spans(spans.iter().step_by(2).map(|&at| (at, 4)));
+    pool.put_spans(
+        spans.iter().step_by(2).map(|&at| (at, 4)),
+        crate::os::coarse_now(),
+    );
     pool.trim();
     let held = pool.stats().held_bytes;
     assert_eq!(held, 24 * 4 * page_size());
@@ -68,7 +71,10 @@ fn pieces_go_back_before_neighbours_are_backed_elsewhere() {
     let before = held();
     pool.make_room(16);
     assert_eq!(held(), before, "few are free");
-    pool.put_spans(spans.iter().step_by(2).map(|&at| (at, 4)));
+    pool.put_spans(
+        spans.iter().step_by(2).map(|&at| (at, 4)),
+        crate::os::coarse_now(),
+    );
     assert!(pool.has_ready_span(4) && !pool.has_ready_span(16));
     pool.make_room(4);
     assert_eq!(held(), before, "four neighbours are there");

@@ -1,0 +1,309 @@
+//! The most free memory that a family keeps, whatever the time.
+//!
+//! Time passes without a call, but memory goes back by calls only, unless a thread maintains the family. So puts see to it
+//! that little is left to time: a family keeps a constant, and beside it no more than is in use. They look when up to a
+//! quarter of what is in use was put, which spreads the cost of a look, and then give back down to half of what is in use
+//! beside the constant: what is put up to the next look brings it to the bound at most.
+//!
+//! A program that frees much and takes it again soon would pay for the system's calls and faults each time. So the constant
+//! doubles, up to a share of the machine's memory, when what went back is backed again within an interval.
+
+use core::cell::Cell;
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use super::cache::Cache;
+use super::family::Inner;
+use super::upkeep::Panic;
+use crate::os::{coarse_now, physical_memory};
+
+/// Bytes that a family keeps by default beside what the use allows: what a small program frees and takes again at once never
+/// costs a call.
+const CACHED_BYTES: usize = 64 << 20;
+/// Of the machine's memory so much at most becomes the constant.
+const MACHINE_SHARE: usize = 16;
+/// Bytes that are put between two looks: at least so many, which bounds what a look costs for each byte, and at most, since
+/// full magazines take memory, too.
+const STEP: usize = 4 << 20;
+const MOST_STEP: usize = 64 << 20;
+/// The same where nothing is kept.
+const SHORT_STEP: usize = 1 << 20;
+/// A cache that has less free memory keeps it: its depot is worth more than that.
+const WORTH: usize = 256 << 10;
+
+/// What is kept.
+#[derive(Debug)]
+pub(super) struct Bound {
+    /// Bytes beside a share of what is in use, and how many these may become.
+    cached: AtomicUsize,
+    most_cached: usize,
+    /// Nothing is kept, whatever is in use.
+    nothing: bool,
+    /// Bytes that were backed after the last ones went back by a look, and when that was.
+    held: AtomicUsize,
+    at: AtomicU64,
+    /// What came in magazines, and in runs of pages: to look at the pool alone takes a hundredth of a look at all caches.
+    objects: Looks,
+    runs: Looks,
+    /// Bytes that were free in caches when they were looked at last.
+    in_caches: AtomicUsize,
+}
+
+/// When puts look again.
+#[derive(Debug)]
+struct Looks {
+    /// Bytes put so far. It may wrap.
+    put: AtomicUsize,
+    /// When so many are put, it is time to look.
+    due: AtomicUsize,
+}
+
+impl Looks {
+    fn new(step: usize) -> Self {
+        Self {
+            put: AtomicUsize::new(0),
+            due: AtomicUsize::new(step),
+        }
+    }
+
+    /// Counts bytes that were put; true for one caller when it is time to look.
+    fn is_due(&self, bytes: usize) -> bool {
+        let put = self.put.fetch_add(bytes, Ordering::Relaxed);
+        let put = put.wrapping_add(bytes);
+        let due = self.due.load(Ordering::Relaxed);
+        // A whole step, until the look says how long the next one is.
+        let next = put.wrapping_add(STEP);
+        put.wrapping_sub(due) as isize >= 0
+            && self
+                .due
+                .compare_exchange(due, next, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok()
+    }
+
+    /// The next look is after so many bytes more.
+    fn begin(&self, step: usize) {
+        let put = self.put.load(Ordering::Relaxed);
+        self.due.store(put.wrapping_add(step), Ordering::Relaxed);
+    }
+}
+
+impl Bound {
+    /// For a constant that is given, or for one that adapts. `interval_ns` 0 keeps nothing; `u64::MAX` is no bound, unless it
+    /// is given.
+    pub(super) fn new(given: Option<usize>, interval_ns: u64) -> Self {
+        let nothing = interval_ns == 0;
+        let (cached, most_cached) = match (given, interval_ns) {
+            (_, 0) => (0, 0),
+            (Some(given), _) => (given, given),
+            (None, u64::MAX) => (usize::MAX, usize::MAX),
+            (None, _) => {
+                let most = physical_memory() / MACHINE_SHARE;
+                (CACHED_BYTES, most.max(CACHED_BYTES))
+            }
+        };
+        Self {
+            cached: AtomicUsize::new(cached),
+            most_cached,
+            nothing,
+            held: AtomicUsize::new(usize::MAX),
+            at: AtomicU64::new(0),
+            objects: Looks::new(if nothing { SHORT_STEP } else { STEP }),
+            runs: Looks::new(if nothing { SHORT_STEP } else { STEP }),
+            in_caches: AtomicUsize::new(0),
+        }
+    }
+
+    /// Bytes that may stay free while so many are in use.
+    fn most(&self, used: usize) -> usize {
+        let share = if self.nothing { 0 } else { used / 2 };
+        self.cached.load(Ordering::Relaxed).saturating_add(share)
+    }
+
+    /// Bytes that are to go back at `now`, when so many are backed, in use and free.
+    fn over(&self, held: usize, used: usize, free: usize, now: u64, interval_ns: u64) -> usize {
+        let over = free.saturating_sub(self.most(used));
+        let came = held.saturating_sub(self.held.load(Ordering::Relaxed));
+        let soon = now.wrapping_sub(self.at.load(Ordering::Relaxed)) < interval_ns;
+        if over > 0 && soon && came > over / 2 {
+            let cached = self.cached.load(Ordering::Relaxed);
+            let more = cached.saturating_mul(2).min(self.most_cached);
+            self.cached.store(more, Ordering::Relaxed);
+            self.went(held, now);
+            return free.saturating_sub(self.most(used));
+        }
+        over
+    }
+
+    /// Some went back at `now`, and so many are backed.
+    fn went(&self, held: usize, now: u64) {
+        self.held.store(held, Ordering::Relaxed);
+        self.at.store(now, Ordering::Relaxed);
+    }
+
+    /// Bytes to be put before the next look.
+    fn step(&self, used: usize) -> usize {
+        if self.nothing {
+            SHORT_STEP
+        } else {
+            (used / 4).clamp(STEP, MOST_STEP)
+        }
+    }
+
+    /// Whether there is a bound.
+    fn is_some(&self) -> bool {
+        self.most_cached < usize::MAX
+    }
+}
+
+impl Inner {
+    /// The upkeep of a put that leaves the magazines: what is due by time, and by `bytes` that came since the last one.
+    pub(super) fn upkeep_of_put(&self, bytes: usize) {
+        self.upkeep_if_due();
+        self.put_bytes(bytes);
+    }
+
+    /// So many bytes of objects are free now. Called without a lock.
+    fn put_bytes(&self, bytes: usize) {
+        if self.bound.is_some() && self.bound.objects.is_due(bytes) {
+            let used = self.keep_bound();
+            self.bound.objects.begin(self.bound.step(used));
+        }
+    }
+
+    /// So many bytes of pages are free now. Called without a lock.
+    pub(super) fn put_pages(&self, bytes: usize) {
+        if self.bound.is_some() && self.bound.runs.is_due(bytes) {
+            let in_caches = self.bound.in_caches.load(Ordering::Relaxed);
+            let (_, mut used, free) = self.in_use(in_caches);
+            if free > self.bound.most(used) {
+                used = self.keep_bound();
+            }
+            self.bound.runs.begin(self.bound.step(used));
+        }
+    }
+
+    /// Gives back what is beyond the bound. Returns bytes in use.
+    #[cold]
+    fn keep_bound(&self) -> usize {
+        let bound = &self.bound;
+        let in_caches = self.each_cache(Cache::free_bytes);
+        let (held, used, free) = self.in_use(in_caches);
+        let now = coarse_now();
+        let over = bound.over(held, used, free, now, self.interval_ns);
+        if over > 0 {
+            let pages = self.pool.release_free(over);
+            let left = Cell::new(over.saturating_sub(pages));
+            let give = |cache: &Cache| {
+                let bytes = cache.give_free(left.get(), bound.nothing);
+                left.set(left.get().saturating_sub(bytes));
+                bytes
+            };
+            if left.get() > 0 {
+                // A destructor that panics must not end the put; its message was printed.
+                let bytes = catch_unwind(AssertUnwindSafe(|| self.each_cache(give)));
+                self.pool.release_free(bytes.unwrap_or(0).min(over));
+            }
+            bound.went(self.pool.held_bytes(), now);
+        }
+        bound.in_caches.store(in_caches, Ordering::Relaxed);
+        used
+    }
+
+    /// Bytes backed, in use and free, if so many are free in caches.
+    fn in_use(&self, in_caches: usize) -> (usize, usize, usize) {
+        let (held, out) = self.pool.bytes();
+        let used = out.saturating_sub(in_caches);
+        (held, used, held.saturating_sub(out) + in_caches)
+    }
+}
+
+impl Cache {
+    /// Bytes that are free in the depot and in slabs, and could go.
+    fn free_bytes(&self) -> usize {
+        if self.is_type_stable() {
+            return 0;
+        }
+        let free = self.slabs().free();
+        (free + self.stock.in_depot()) * self.shape.stride
+    }
+
+    /// From now on the depot may be worth a look again.
+    pub(super) fn forget_barren(&self) {
+        self.barren.store(usize::MAX, Ordering::Relaxed);
+    }
+
+    /// Whole slabs go to the pool, of about `most` bytes; if there are fewer, the depot's objects go to the slabs first. `all`:
+    /// however little there is. Returns bytes of slabs that went.
+    fn give_free(&self, most: usize, all: bool) -> usize {
+        let free = self.free_bytes();
+        if most == 0 || (!all && free < WORTH) {
+            return 0;
+        }
+        let used = self.held.load(Ordering::Relaxed).saturating_sub(free);
+        // Where slabs are in use in part, the objects of the depot make few of them whole before others are put.
+        let barren = used / 3 * 4 > self.barren.load(Ordering::Relaxed);
+        let slabs = |bytes: usize| bytes.div_ceil(self.shape.bytes());
+        let now = coarse_now();
+        let (bytes, panic) = self.release_whole(slabs(most), now);
+        let rest = most.saturating_sub(bytes);
+        let (more, late): (usize, Panic) = if rest > 0 && (all || !barren) {
+            let rounds = self.stock.empty_depot(1, &self.as_supply());
+            let (more, panic) = self.release_whole(slabs(rest), now);
+            if more < rest && more < rounds * self.shape.stride / 4 {
+                self.barren.store(used, Ordering::Relaxed);
+            }
+            (more, panic)
+        } else {
+            (0, None)
+        };
+        if let Some(payload) = panic.or(late) {
+            std::panic::resume_unwind(payload);
+        }
+        bytes + more
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_are_spread_and_the_bound_holds_between_them() {
+        let bound = Bound::new(Some(CACHED_BYTES), 1);
+        for used in [0, 1 << 20, 1 << 30, 1 << 40] {
+            let (most, step) = (bound.most(used), bound.step(used));
+            // Until the next look a step is put, which is in use no more.
+            let (used, free) = (used.saturating_sub(step), most + step);
+            assert!(free <= used + CACHED_BYTES + 2 * STEP, "{used}");
+        }
+        let looks = Looks::new(STEP);
+        let looks = (0..1024).filter(|_| looks.is_due(1 << 20)).count();
+        assert_eq!(looks, 256, "once for each step");
+        assert!(!Bound::new(None, u64::MAX).is_some());
+    }
+
+    #[test]
+    fn the_constant_grows_when_what_went_back_comes_again_soon() {
+        let (mib, second) = (1 << 20, 1_000_000_000);
+        let over =
+            |bound: &Bound, held, now| bound.over(held * mib, 0, held * mib, now, second) / mib;
+        let adapts = Bound::new(None, second);
+        assert_eq!(over(&adapts, 100, 0), 36, "the first time");
+        adapts.went(99 * mib, 0);
+        assert_eq!(over(&adapts, 100, 1), 36, "hardly any came again");
+        adapts.went(64 * mib, 0);
+        assert_eq!(over(&adapts, 100, second), 36, "not soon");
+        assert_eq!(over(&adapts, 100, 1), 0, "128 MiB");
+        adapts.went(64 * mib, 2);
+        assert_eq!(over(&adapts, 200, 1), 72, "the clock jumped back");
+        for turn in 0..40 {
+            adapts.went(0, turn);
+            over(&adapts, 1 << 30, turn);
+        }
+        let most = adapts.most(0);
+        assert_eq!(most, (physical_memory() / MACHINE_SHARE).max(CACHED_BYTES));
+        let given = Bound::new(Some(mib), second);
+        given.went(0, 0);
+        assert_eq!(over(&given, 100, 0), 99, "as it was given");
+    }
+}
