@@ -75,6 +75,9 @@ unsafe impl System for HeapSystem {
     unsafe fn commit(&self, _: Span) -> Result<(), OsError> {
         Ok(())
     }
+    unsafe fn show_zeroes(&self, _: Span) -> Result<(), OsError> {
+        Ok(())
+    }
     unsafe fn populate(&self, _: Span) -> Result<(), OsError> {
         Ok(())
     }
@@ -203,6 +206,11 @@ unsafe impl<S: System, H: Hook> System for Hooked<S, H> {
         self.hook.before(Call::Commit, span.len)?;
         // SAFETY: the caller's promise is passed on.
         unsafe { self.inner.commit(span) }
+    }
+    unsafe fn show_zeroes(&self, span: Span) -> Result<(), OsError> {
+        self.hook.before(Call::Commit, span.len)?;
+        // SAFETY: the caller's promise is passed on.
+        unsafe { self.inner.show_zeroes(span) }
     }
     unsafe fn populate(&self, span: Span) -> Result<(), OsError> {
         self.hook.before(Call::Populate, span.len)?;
