@@ -26,9 +26,9 @@ pub mod heap {
     pub use crate::heap::class::{
         CLASSES, GRAIN, MAX_SMALL, SIZES, class_of, class_of_layout, small_class_of_layout,
     };
-    pub use crate::heap::global::{
-        alloc, alloc_as, alloc_or, alloc_zeroed, cache_bytes, decay_time, free, free_aligned_as,
-        free_sized, free_sized_as, realloc, realloc_sized, reaper_interval, try_alloc_computed,
-        try_free, usable_size,
+    pub use crate::heap::global::marked::{
+        alloc, alloc_as, alloc_or, alloc_zeroed, free, free_aligned_as, free_sized_as, realloc,
+        try_alloc_computed, try_free, try_free_sized, usable_size,
     };
+    pub use crate::heap::global::{cache_bytes, decay_time, reaper_interval};
 }

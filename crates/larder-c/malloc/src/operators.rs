@@ -225,6 +225,20 @@ unsafe fn delete(block: *mut c_void, align: usize, call: Call) {
     }
 }
 
+/// `delete` of a block with a size.
+///
+/// # Safety
+/// As for [`delete`], with this size.
+#[inline]
+unsafe fn delete_sized(block: *mut c_void, size: usize, call: Call) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if !heap::try_free_sized(block.cast(), size) {
+            heap::free_sized_as(block.cast(), size, ALIGN, call);
+        }
+    }
+}
+
 /// The exported functions of `delete`. Each needs a block of the matching `new`, with its size and alignment, or NULL. Where the
 /// program has replaced a plain form, all but the scalar ones are left to the C++ library, see [`replaced`].
 macro_rules! delete {
@@ -263,8 +277,8 @@ delete! {
     "_ZdaPv" => derived (p) delete(p, ALIGN, Call::DeleteArray);
     "_ZdlPvRKSt9nothrow_t" => derived (p, _tag: *const c_void) delete(p, ALIGN, Call::Delete);
     "_ZdaPvRKSt9nothrow_t" => derived (p, _tag: *const c_void) delete(p, ALIGN, Call::DeleteArray);
-    "_ZdlPvm" => derived (p, size: usize) heap::free_sized_as(p.cast(), size, ALIGN, Call::Delete);
-    "_ZdaPvm" => derived (p, size: usize) heap::free_sized_as(p.cast(), size, ALIGN, Call::DeleteArray);
+    "_ZdlPvm" => derived (p, size: usize) delete_sized(p, size, Call::Delete);
+    "_ZdaPvm" => derived (p, size: usize) delete_sized(p, size, Call::DeleteArray);
     "_ZdlPvSt11align_val_t" => plain (p, align: usize) delete(p, align.max(ALIGN), Call::Delete);
     "_ZdaPvSt11align_val_t" => derived (p, align: usize) delete(p, align.max(ALIGN), Call::DeleteArray);
     "_ZdlPvSt11align_val_tRKSt9nothrow_t" => derived (p, align: usize, _tag: *const c_void) delete(p, align.max(ALIGN), Call::Delete);

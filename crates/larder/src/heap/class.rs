@@ -10,7 +10,7 @@ use core::alloc::Layout;
 pub const MAX_SMALL: usize = 1 << 20;
 
 /// Largest size whose class is looked up in a table; that of a larger one is computed.
-const MAX_TABLED: usize = 32 << 10;
+pub(crate) const MAX_TABLED: usize = 32 << 10;
 
 /// What every class is a multiple of, in bytes, and so the alignment that all objects have.
 pub const GRAIN: usize = 16;

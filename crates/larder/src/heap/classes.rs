@@ -23,8 +23,6 @@ const LARGE: u16 = u16::MAX;
 const NO_CLASS: u8 = u8::MAX;
 /// Number of the cache of the first class, where the classes have numbers of their own.
 const FIRST_NUMBER: u16 = 1;
-/// The same where they have none: no number is so little behind it as to be one of a class.
-const NOWHERE: usize = usize::MAX / 2;
 /// How often a thread looks whether the one that has the class's number has made the cache.
 const PATIENCE: u32 = turns(Duration::from_millis(50));
 
@@ -105,16 +103,6 @@ impl Classes {
                 checker,
                 growth: Growth::default(),
             }),
-        }
-    }
-
-    /// What is to be taken from the number of an owner for the class: a cache with a number from there on is that of the class or, if
-    /// there are as many classes or more, none of these classes or one that is found by another way only.
-    pub(super) fn first_number(&self) -> usize {
-        if self.shared.numbered {
-            usize::from(FIRST_NUMBER)
-        } else {
-            NOWHERE
         }
     }
 
@@ -313,6 +301,13 @@ impl Classes {
                 None => self.shared.family.large_bytes(at).ok(),
             },
         }
+    }
+
+    /// Where the object begins that an address lies in, in use or not, and its bytes.
+    pub(super) fn object_around(&self, at: NonNull<u8>) -> Option<(usize, usize)> {
+        let class = self.class_at(at)?;
+        let start = self.cache(class)?.object_around(at.as_ptr() as usize)?;
+        Some((start, SIZES[class]))
     }
 
     #[cold]

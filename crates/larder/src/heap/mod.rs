@@ -36,6 +36,7 @@ mod error;
 pub(crate) mod global;
 mod growth;
 mod one_owner;
+mod pattern;
 mod resize;
 
 pub use account::HeapStats;

@@ -5,6 +5,7 @@ use core::cell::UnsafeCell;
 use core::fmt;
 use core::marker::PhantomData;
 use core::ptr::NonNull;
+use core::sync::atomic::Ordering;
 
 use super::account::{Account, HeapStats};
 use super::call::{Checker, Origin};
@@ -12,7 +13,7 @@ use super::class::{CLASSES, GRAIN, SIZES, class_of_layout, computed_class, small
 use super::classes::{Classes, Quiet};
 use super::error::AllocError;
 use crate::magazine::Pair;
-use crate::objects::{Misuse, ObjectError, RawCache, View};
+use crate::objects::{KEPT, Misuse, ObjectError, RawCache, View};
 
 /// Bytes of free objects in the magazines of a class from which on they are collected: with fewer, hardly a slab becomes whole.
 const LEAST: usize = 16 << 10;
@@ -59,15 +60,15 @@ pub struct Heap {
     classes: Classes,
     /// The owners of the pages of the classes' family, at hand.
     pub(super) view: View,
-    /// [`Classes::first_number`], at hand.
-    pub(super) first_number: usize,
     /// Not `Sync`, whatever its fields are.
     one_owner: PhantomData<core::cell::Cell<()>>,
 }
 
 #[repr(C)]
 struct Inner {
-    pairs: [Pair; CLASSES],
+    /// By the number of the class's cache, from 1 on. The others never have an object and never room: they are for addresses that no
+    /// class has.
+    pairs: [Pair; KEPT],
     /// Exchanges of magazines with the depot and the slabs since the last collection.
     exchanges: [u32; CLASSES],
     account: Account,
@@ -88,13 +89,12 @@ impl Heap {
         account.collections = classes.growth().collections();
         Self {
             inner: UnsafeCell::new(Inner {
-                pairs: [const { Pair::none() }; CLASSES],
+                pairs: [const { Pair::none() }; KEPT],
                 exchanges: [0; CLASSES],
                 account,
             }),
             classes: classes.clone(),
             view: classes.family().view(),
-            first_number: classes.first_number(),
             one_owner: PhantomData,
         }
     }
@@ -362,7 +362,7 @@ impl Heap {
     pub(super) fn pair(&self, class: usize) -> &mut Pair {
         // SAFETY: the heap is not `Sync`, so only this thread is here; no caller keeps the borrow over a call that could
         // come back to this heap.
-        unsafe { &mut (*self.inner.get()).pairs[class] }
+        unsafe { &mut (*self.inner.get()).pairs[class + 1] }
     }
 
     #[allow(clippy::mut_from_ref)]
@@ -398,19 +398,58 @@ impl Heap {
         self.pair(class).try_get()
     }
 
-    /// Puts an object of these classes, found by its address, into the loaded magazine, if that has room and the classes have numbers of
-    /// their own.
+    /// The address of an object of a class, if the loaded magazine has one; marked as in use.
+    ///
+    /// # Safety
+    /// The family has marks.
+    #[inline(always)]
+    pub(super) unsafe fn try_get_marked(&self, class: usize) -> Option<usize> {
+        let round = self.try_get_round(class)?;
+        // SAFETY: the classes own the family; the caller's promise.
+        unsafe { self.view.set_mark(round) };
+        Some(round)
+    }
+
+    /// Puts the object that is marked as in use at an address into the loaded magazine, if there is one, and room.
     ///
     /// # Safety
     /// The object is given up, where this is true.
     #[inline(always)]
-    pub(super) unsafe fn try_put(&self, object: *mut u8) -> bool {
+    pub(super) unsafe fn try_put_marked(&self, object: *mut u8) -> bool {
         // SAFETY: the classes own the family.
-        let owner = unsafe { self.view.owner_inside(object as usize) };
-        owner.is_some_and(|owner| {
-            let class = usize::from(owner).wrapping_sub(self.first_number);
-            class < CLASSES && self.pair(class).try_put(object as usize)
-        })
+        let Some((mark, pair)) = (unsafe { self.view.mark_at(object as usize) }) else {
+            return false;
+        };
+        // SAFETY: as in `pair`: the distance is that of one of so many pairs.
+        let pair = unsafe {
+            &mut *(&raw mut (*self.inner.get()).pairs)
+                .byte_add(pair)
+                .cast::<Pair>()
+        };
+        let put = mark.load(Ordering::Relaxed) != 0 && pair.try_put(object as usize);
+        if put {
+            mark.store(0, Ordering::Relaxed);
+        }
+        put
+    }
+
+    /// The same for a block that must be of a class.
+    ///
+    /// # Safety
+    /// As for [`try_put_marked`](Self::try_put_marked).
+    #[inline(always)]
+    pub(super) unsafe fn try_put_marked_as(&self, object: *mut u8, class: usize) -> bool {
+        // SAFETY: the classes own the family.
+        let Some((mark, pair)) = (unsafe { self.view.mark_at(object as usize) }) else {
+            return false;
+        };
+        let put = pair == (class + 1) * size_of::<Pair>()
+            && mark.load(Ordering::Relaxed) != 0
+            && self.pair(class).try_put(object as usize);
+        if put {
+            mark.store(0, Ordering::Relaxed);
+        }
+        put
     }
 
     /// An object of a class.
@@ -790,10 +829,9 @@ impl Heap {
 
 impl Drop for Heap {
     fn drop(&mut self) {
-        let pairs = &mut self.inner.get_mut().pairs;
-        for (class, pair) in pairs.iter_mut().enumerate() {
+        for class in 0..CLASSES {
             if let Some(cache) = self.classes.cache(class) {
-                pair.give_up(cache.stock());
+                self.pair(class).give_up(cache.stock());
             }
         }
         // Not when a heap inherits, for each class: heaps that live shortly do nothing else.
@@ -843,8 +881,12 @@ mod tests {
         for (class, object) in objects.into_iter().enumerate() {
             // SAFETY: taken above from this heap, put once.
             unsafe {
-                if heap.try_put(object.as_ptr()) {
+                assert!(!heap.try_put_marked(object.as_ptr()), "it is not in use");
+                heap.view.set_mark(object.as_ptr() as usize);
+                assert!(!heap.try_put_marked(object.as_ptr().add(8)));
+                if heap.try_put_marked(object.as_ptr()) {
                     put += 1;
+                    assert!(!heap.try_put_marked(object.as_ptr()), "twice");
                     assert_eq!(heap.try_get(class), Some(object), "it lies in its class");
                 }
                 heap.dealloc(object, Layout::from_size_align(SIZES[class], 1).unwrap());
@@ -855,7 +897,7 @@ mod tests {
 
     #[test]
     fn objects_of_the_first_classes_of_a_family_are_put_by_their_address() {
-        let family = Family::new().unwrap();
+        let family = Family::builder().marks().build().unwrap();
         let by_class: Vec<_> = (1..=CLASSES).collect();
         let (first, own, put) = numbers(&family);
         assert_eq!((own, put), (by_class.clone(), CLASSES));
@@ -900,16 +942,16 @@ mod tests {
 
     #[test]
     fn what_is_no_object_of_a_class_is_not_put() {
-        let family = Family::new().unwrap();
+        let family = Family::builder().marks().build().unwrap();
         let heap = Heap::new(&Classes::plain(&family, false));
         let large = Layout::from_size_align(2 << 20, 1).unwrap();
         let run = heap.alloc(large).unwrap();
         let beside = 0_u64;
         // SAFETY: none is put.
         unsafe {
-            assert!(!heap.try_put(core::ptr::null_mut()));
-            assert!(!heap.try_put(run.as_ptr()));
-            assert!(!heap.try_put((&raw const beside).cast_mut().cast()));
+            assert!(!heap.try_put_marked(core::ptr::null_mut()));
+            assert!(!heap.try_put_marked(run.as_ptr()));
+            assert!(!heap.try_put_marked((&raw const beside).cast_mut().cast()));
             heap.dealloc(run, large);
         }
     }

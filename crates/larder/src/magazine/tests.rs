@@ -295,7 +295,9 @@ fn no_token_has_two_owners() {
                                 .wrapping_mul(6_364_136_223_846_793_005)
                                 .wrapping_add(1_442_695_040_888_963_407);
                             let pick = (state >> 33) as usize;
-                            if held.len() < TOKENS / 8 && (held.is_empty() || pick.is_multiple_of(2)) {
+                            if held.len() < TOKENS / 8
+                                && (held.is_empty() || pick.is_multiple_of(2))
+                            {
                                 let got = match &mut handle {
                                     Some(h) if pick.is_multiple_of(4) => h.get(tokens),
                                     _ => stock.get(tokens),

@@ -345,6 +345,19 @@ impl Cache {
             .ok_or(Misuse::Misaligned { addr })
     }
 
+    /// Where the object begins that an address of this cache's slabs lies in.
+    pub(super) fn object_around(&self, addr: usize) -> Option<usize> {
+        let _slabs = self.slabs();
+        let map = &self.inner().map;
+        if map.owner(addr) != self.number.get() {
+            return None;
+        }
+        // SAFETY: as in `locate`.
+        let start = unsafe { self.ground().start_of(map.entry(addr)) };
+        let number = addr.checked_sub(start)? / self.shape.stride;
+        (number < self.shape.objects).then_some(start + number * self.shape.stride)
+    }
+
     /// Whether an object of this cache begins at `addr`.
     pub(super) fn check(&self, addr: usize) -> Result<(), Misuse> {
         let _slabs = self.slabs();

@@ -67,6 +67,13 @@ impl Cache {
             }
         };
         let page = inner.map.page(addr);
+        if let Err(error) = inner.map.back_marks(page, self.shape.pages) {
+            let pages = core::iter::once((addr, self.shape.pages));
+            inner.pool.put_spans(pages, crate::os::coarse_now());
+            // SAFETY: as above.
+            unsafe { inner.meta.put(number, slab_bytes(ground)) };
+            return Err(error.into());
+        }
         let colour = if self.config.colour {
             self.shape
                 .colour(self.slabs_made.fetch_add(1, Ordering::Relaxed))

@@ -64,6 +64,11 @@ impl RawCache {
         self.cache.collect()
     }
 
+    /// Where the object begins that an address in a slab of this cache lies in.
+    pub(crate) fn object_around(&self, addr: usize) -> Option<usize> {
+        self.cache.object_around(addr)
+    }
+
     /// Bytes of a slab.
     pub(crate) fn slab_bytes(&self) -> usize {
         self.cache.shape.bytes()

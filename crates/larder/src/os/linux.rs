@@ -169,6 +169,12 @@ unsafe impl System for Linux {
         .map_err(|e| OsError::new("mprotect(commit)", span.len, e))
     }
 
+    unsafe fn show_zeroes(&self, span: Span) -> Result<(), OsError> {
+        // SAFETY: the caller owns the span.
+        unsafe { mm::mprotect(span.at.as_ptr().cast(), span.len, MprotectFlags::READ) }
+            .map_err(|e| OsError::new("mprotect(read)", span.len, e))
+    }
+
     unsafe fn populate(&self, span: Span) -> Result<(), OsError> {
         // Remembered because a kernel before 5.14 would otherwise be asked in vain for every cluster.
         static MISSING: AtomicBool = AtomicBool::new(false);

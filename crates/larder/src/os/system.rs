@@ -188,6 +188,15 @@ pub unsafe trait System: fmt::Debug + Send + Sync {
     /// The kernel's refusal.
     unsafe fn commit(&self, span: Span) -> Result<(), OsError>;
 
+    /// Makes reserved memory readable: zeroes that count as no memory anywhere, until they are [committed](Self::commit).
+    ///
+    /// # Safety
+    /// The common contract.
+    ///
+    /// # Errors
+    /// The kernel's refusal.
+    unsafe fn show_zeroes(&self, span: Span) -> Result<(), OsError>;
+
     /// Backs committed memory with pages now, so that no fault comes later. Contents are kept.
     ///
     /// # Safety

@@ -1,5 +1,6 @@
 //! The program's heap as the allocator of this test program: everything here, the test harness included, runs on it.
 
+use std::alloc::{GlobalAlloc, Layout};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
@@ -9,6 +10,15 @@ use crate::common::{role, run};
 use larder::Larder;
 use larder::heap::HeapMode;
 use larder::internal::heap as global;
+
+/// As C's `free_sized`.
+///
+/// # Safety
+/// The block is in use, and of this size.
+unsafe fn free_sized(at: *mut u8, size: usize, align: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { global::free_sized_as(at, size, align, global::Call::FreeSized) }
+}
 
 #[test]
 fn the_program_runs_on_it() {
@@ -52,7 +62,7 @@ fn blocks_are_as_aligned_as_was_asked_for() {
                 if align > 64 {
                     global::free(at);
                 } else {
-                    global::free_sized(at, size, align);
+                    free_sized(at, size, align);
                 }
             }
         }
@@ -123,8 +133,9 @@ fn a_block_that_shrank_is_what_its_size_says() {
         for _ in 0..200 {
             // SAFETY: each block is used once, with the size it was last given.
             unsafe {
-                let at = global::realloc_sized(global::alloc(old, 8), old, new, 8);
-                let plain = global::alloc(new, 8);
+                let layout = |size| Layout::from_size_align(size, 8).unwrap();
+                let at = Larder.realloc(Larder.alloc(layout(old)), layout(old), new);
+                let plain = Larder.alloc(layout(new));
                 if new < 32 << 10 {
                     assert_eq!(
                         global::usable_size(at),
@@ -132,10 +143,10 @@ fn a_block_that_shrank_is_what_its_size_says() {
                         "{old} to {new}"
                     );
                 }
-                global::free_sized(plain, new, 8);
-                global::free_sized(at, new, 8);
+                Larder.dealloc(plain, layout(new));
+                Larder.dealloc(at, layout(new));
                 let at = global::realloc(global::alloc(old, 8), new, 8);
-                global::free_sized(at, new, 8);
+                free_sized(at, new, 8);
             }
         }
         // Everything goes back to its slab, which recognises its own blocks.
@@ -143,7 +154,7 @@ fn a_block_that_shrank_is_what_its_size_says() {
         let aligned = global::alloc(64, 64);
         assert!((aligned as usize).is_multiple_of(64));
         // SAFETY: taken above.
-        unsafe { global::free_sized(aligned, 64, 64) };
+        unsafe { free_sized(aligned, 64, 64) };
     }
     let text = "x".repeat(60);
     let mut roomy = String::with_capacity(112);
@@ -160,13 +171,13 @@ fn a_small_block_aligned_as_large_ones_are_may_be_freed_by_its_new_size() {
             // SAFETY: each block is used once, with the size it was last given.
             unsafe {
                 // So that there are magazines to which it could come.
-                global::free_sized(global::alloc(size, 16), size, 16);
+                free_sized(global::alloc(size, 16), size, 16);
                 let at = global::alloc(size + 1, align);
                 assert!((at as usize).is_multiple_of(align));
                 at.write(7);
                 let at = global::realloc(at, size, 16);
                 assert_eq!(at.read(), 7);
-                global::free_sized(at, size, 16);
+                free_sized(at, size, 16);
             }
         }
         // A block in the wrong magazine is found on the way back.

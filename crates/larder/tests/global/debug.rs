@@ -120,8 +120,8 @@ fn a_wrong_layout_is_told() {
     // SAFETY: not at all, as above.
     unsafe {
         match Larder::debug_options().unwrap().seed {
-            4 => global::free_sized(at, 65, 8),
-            _ => global::free_sized(at, 64, 16),
+            4 => global::free_sized_as(at, 65, 8, global::Call::Dealloc),
+            _ => global::free_sized_as(at, 64, 16, global::Call::Dealloc),
         }
     }
 }

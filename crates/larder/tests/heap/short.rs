@@ -1,5 +1,6 @@
 //! The program's heap where memory ends: a block can be made smaller whatever is left.
 
+use std::alloc::{GlobalAlloc, Layout};
 use std::collections::HashSet;
 
 use crate::common::*;
@@ -42,6 +43,48 @@ fn is_written(at: *const u8, number: usize, size: usize) -> bool {
         .all(|&b| b == number as u8)
 }
 
+/// Blocks with even numbers are malloc's, the others those of a Rust program.
+fn is_of_malloc(number: usize) -> bool {
+    number.is_multiple_of(2)
+}
+
+fn layout(size: usize) -> Layout {
+    Layout::from_size_align(size, 8).unwrap()
+}
+
+fn alloc(number: usize, size: usize) -> *mut u8 {
+    match is_of_malloc(number) {
+        true => global::alloc(size, 8),
+        // SAFETY: a size that is not 0.
+        false => unsafe { Larder.alloc(layout(size)) },
+    }
+}
+
+/// # Safety
+/// The block has this number and size.
+unsafe fn realloc(number: usize, at: *mut u8, size: usize, new: usize) -> *mut u8 {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match is_of_malloc(number) {
+            true => global::realloc(at, new, 8),
+            false => Larder.realloc(at, layout(size), new),
+        }
+    }
+}
+
+/// # Safety
+/// As for [`realloc`].
+unsafe fn free(number: usize, at: *mut u8, size: usize, sized: bool) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match (is_of_malloc(number), sized) {
+            (true, false) => global::free(at),
+            (true, true) => global::free_sized_as(at, size, 8, global::Call::FreeSized),
+            (false, _) => Larder.dealloc(at, layout(size)),
+        }
+    }
+}
+
 #[test]
 fn a_block_can_be_made_smaller_without_memory() {
     const NAME: &str = "a_block_can_be_made_smaller_without_memory";
@@ -54,7 +97,7 @@ fn a_block_can_be_made_smaller_without_memory() {
     let (mut moved, mut refused) = (0, 0);
     limit_data(160 << 20);
     loop {
-        let at = global::alloc(LARGE, 8);
+        let at = alloc(large.len(), LARGE);
         if at.is_null() {
             break;
         }
@@ -62,7 +105,7 @@ fn a_block_can_be_made_smaller_without_memory() {
         large.push((at, LARGE));
     }
     loop {
-        let at = global::alloc(OLD, 8);
+        let at = alloc(small.len(), OLD);
         if at.is_null() {
             break;
         }
@@ -73,13 +116,7 @@ fn a_block_can_be_made_smaller_without_memory() {
         // Classes without any block at first, some of whose blocks this loop itself frees.
         let new = [60, 512, 601][i % 3];
         // SAFETY: each block is used once, with the size it was last given.
-        let to = unsafe {
-            if i % 2 == 0 {
-                global::realloc(*at, new, 8)
-            } else {
-                global::realloc_sized(*at, *size, new, 8)
-            }
-        };
+        let to = unsafe { realloc(i, *at, *size, new) };
         if to.is_null() {
             refused += 1;
             continue;
@@ -87,9 +124,9 @@ fn a_block_can_be_made_smaller_without_memory() {
         moved += usize::from(to != *at);
         (*at, *size) = (to, new);
     }
-    for (at, size) in &mut large {
+    for (i, (at, size)) in large.iter_mut().enumerate() {
         // SAFETY: as above.
-        let to = unsafe { global::realloc_sized(*at, *size, 700, 8) };
+        let to = unsafe { realloc(i, *at, *size, 700) };
         if to.is_null() {
             refused += 1;
             continue;
@@ -111,14 +148,8 @@ fn a_block_can_be_made_smaller_without_memory() {
             for (i, (at, size)) in list.iter_mut().enumerate() {
                 assert!(is_written(*at, i, *size), "block {i} was overwritten");
                 // SAFETY: as above.
-                unsafe {
-                    if i % 4 == round {
-                        global::free(*at);
-                    } else {
-                        global::free_sized(*at, *size, 8);
-                    }
-                }
-                *at = global::alloc(*size, 8);
+                unsafe { free(i, *at, *size, i % 4 == round) };
+                *at = alloc(i, *size);
                 write(*at, i, *size);
             }
         }
@@ -134,7 +165,7 @@ fn a_block_can_be_made_smaller_without_memory() {
         for (i, (at, size)) in list.iter().enumerate() {
             assert!(is_written(*at, i, *size), "block {i} was overwritten");
             // SAFETY: as above.
-            unsafe { global::free_sized(*at, *size, 8) };
+            unsafe { free(i, *at, *size, true) };
         }
     }
     // A block that serves as a smaller one may have too little alignment: it goes back to its slab, and another one comes.
@@ -142,7 +173,7 @@ fn a_block_can_be_made_smaller_without_memory() {
     for &at in &aligned {
         assert!(!at.is_null() && (at as usize).is_multiple_of(512));
         // SAFETY: taken above, put once.
-        unsafe { global::free_sized(at, 512, 512) };
+        unsafe { global::free_sized_as(at, 512, 512, global::Call::FreeAlignedSized) };
     }
     // Everything goes back, each block to its own slab.
     Larder::trim();

@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use crate::common::{Mode, Program, has};
 
 /// Instructions of malloc and free of 64 bytes, and of the calls and the loop around them.
-const PAIR: i64 = 52;
+const PAIR: i64 = 57;
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/misuse");
 
 /// A program of the folder: the options that its first comment names, and what its last one says that it prints.

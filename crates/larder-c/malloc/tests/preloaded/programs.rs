@@ -296,7 +296,11 @@ fn the_report_is_one_line_per_process() {
 
 /// Runs the program that misuses the heap as a word says, without debug mode: what it said, and how it ended. The process
 /// that aborts leaves no core behind: writing it takes longest.
-fn undebugged(command: &Command, word: &str, variables: &[(&str, &str)]) -> (String, i32) {
+pub(crate) fn undebugged(
+    command: &Command,
+    word: &str,
+    variables: &[(&str, &str)],
+) -> (String, i32) {
     let ended = Command::new("sh")
         .args(["-c", "ulimit -c 0; exec \"$@\"", "sh"])
         .arg(command.get_program())
@@ -327,19 +331,8 @@ fn what_is_wrong_is_told_without_debug_mode_and_ends_the_process() {
                 "realloc_foreign",
                 "larder: realloc(0x123451): no block of this heap begins there\n",
             ),
-            (
-                "middle",
-                "larder: object cache: @ was put, which lies inside an object of this cache, not at its start\n",
-            ),
-            ("twice", "larder: object cache: @ was put twice\n"),
         ] {
-            let (mut said, code) = undebugged(&mode.command(&program.path), word, &[]);
-            // An address that the program does not choose.
-            if message.contains('@')
-                && let Some(at) = said.split(' ').find(|word| word.starts_with("0x"))
-            {
-                said = said.replace(at, "@");
-            }
+            let (said, code) = undebugged(&mode.command(&program.path), word, &[]);
             // 134 is an abort.
             assert_eq!((said.as_str(), code), (message, 134), "{word}, {mode:?}");
         }

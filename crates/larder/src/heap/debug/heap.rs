@@ -1,6 +1,7 @@
 //! The debug heap: every block is recorded, surrounded, filled, and looked at again.
 
 use core::alloc::Layout;
+use core::cell::Cell;
 use core::ptr::NonNull;
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use super::inner::{Inner, Touched};
 use super::leaks::Here;
 use super::options::Options;
 use super::records::{self, Record};
-use super::stacks::{Frames, capture};
+use super::stacks::{Frames, Walks, capture};
 use super::storage::Storage;
 use super::symbol;
 use crate::heap::{AllocError, Call, Checker, Claim, Classes, Origin, Outcome};
@@ -56,6 +57,7 @@ pub(crate) struct DebugHeap {
     inject: Inject,
     /// The code of this library.
     own: (usize, usize),
+    walks: Option<Walks>,
     pub(super) storage: Storage,
     pub(super) inner: ForkLock<Inner>,
     /// Of the process that made it.
@@ -76,6 +78,10 @@ impl DebugHeap {
             options,
             inject: Inject::new(),
             own: symbol::own_module(),
+            // Without memory for them each stack is walked.
+            walks: (options.frames > 0)
+                .then(|| Walks::new(&system).ok())
+                .flatten(),
             inner: ForkLock::new(Inner::new(&system, options)?)?,
             storage: Storage::new(classes, system, options.redzone),
             generation: fork::generation(),
@@ -87,7 +93,7 @@ impl DebugHeap {
     }
 
     pub(super) fn here(&self) -> Frames {
-        capture(self.options.frames, self.own)
+        capture(self.options.frames, self.own, self.walks.as_ref())
     }
 
     /// Looks at the redzones of all live blocks and at all freed blocks that are kept. Returns how many were damaged.
@@ -210,18 +216,15 @@ impl Checker for DebugHeap {
         zeroed: bool,
         origin: Origin,
     ) -> Result<NonNull<u8>, AllocError> {
-        let none = refused(layout.size());
-        let number = self
-            .inject
-            .next(&self.options)
-            .ok_or_else(|| none.clone())?;
+        let none = || refused(layout.size());
+        let number = self.inject.next(&self.options).ok_or_else(none)?;
         let here = self.here();
         let guarded = is_guarded(number, &self.options)
             .then(|| self.storage.take_guarded(layout))
             .flatten();
         let place = guarded
             .or_else(|| self.storage.take(layout, zeroed))
-            .ok_or_else(|| none.clone())?;
+            .ok_or_else(none)?;
         let record = Record {
             at: place.at,
             size: layout.size(),
@@ -245,10 +248,9 @@ impl Checker for DebugHeap {
         if !known {
             // SAFETY: just taken, and known to no other code.
             unsafe { self.storage.give(&record) };
-            return Err(none);
+            return Err(none());
         }
-        self.settle();
-        NonNull::new(place.at as *mut u8).ok_or_else(|| none.clone())
+        NonNull::new(place.at as *mut u8).ok_or_else(none)
     }
 
     unsafe fn free(&self, at: NonNull<u8>, claim: Claim) -> Outcome<()> {
@@ -371,9 +373,19 @@ fn refused(bytes: usize) -> AllocError {
     )))
 }
 
-/// The system's number of this thread.
+/// The system's number of this thread, asked for once in a thread and once more in the child of a fork.
 pub(super) fn thread() -> u32 {
-    rustix::thread::gettid().as_raw_nonzero().get() as u32
+    std::thread_local! {
+        static KNOWN: Cell<(u32, u32)> = const { Cell::new((0, 0)) };
+    }
+    let now = fork::generation();
+    let (generation, thread) = KNOWN.get();
+    if generation == now && thread != 0 {
+        return thread;
+    }
+    let thread = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+    KNOWN.set((now, thread));
+    thread
 }
 
 #[cfg(all(test, not(loom), not(shuttle)))]

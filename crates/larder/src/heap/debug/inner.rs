@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use super::incident::{Incident, Kind, Seen};
 use super::options::Options;
-use super::pattern;
 use super::records::{GONE, KEPT, LIVE, Queue, Record, Records};
 use super::stacks::{Frames, Stacks};
 use super::storage::{Ownership, Storage};
+use crate::heap::pattern;
 use crate::heap::{Claim, Outcome};
 use crate::os::lock::order::{Rank, Ranked};
 use crate::os::{OsError, System};

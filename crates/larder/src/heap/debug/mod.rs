@@ -37,7 +37,6 @@ mod inner;
 mod leaks;
 mod options;
 mod output;
-mod pattern;
 mod records;
 mod stacks;
 mod storage;

@@ -1,10 +1,18 @@
 //! Stacks of the calls that allocated and freed: each is kept once, however many blocks it has.
+//!
+//! To unwind takes some thousand instructions a frame, and most calls come the way that an earlier one came. So what an unwinding
+//! found is kept by the place on the stack where it began, together with the words of the stack in which the return addresses
+//! stood. Where all of these are the same again, innermost first, so are the calls: each call's place and code say where the next
+//! return address stands.
 
+use core::cell::UnsafeCell;
 use core::ffi::{c_int, c_void};
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 use super::table;
-use crate::os::{OsError, System, ZeroIsValid};
+use crate::os::{MetaRegion, OsError, System, ZeroIsValid};
 
 /// Most frames of a stack.
 pub(super) const MOST_FRAMES: usize = 32;
@@ -48,10 +56,23 @@ unsafe extern "C" {
         argument: *mut c_void,
     ) -> c_int;
     fn _Unwind_GetIP(context: *mut c_void) -> usize;
+    fn _Unwind_GetCFA(context: *mut c_void) -> usize;
+}
+
+/// Return addresses and where they stand, the innermost first.
+#[derive(Clone, Copy)]
+struct Words {
+    len: usize,
+    at: [(usize, usize); MOST_FRAMES + OWN_FRAMES],
 }
 
 struct Walk {
     frames: Frames,
+    words: Words,
+    /// Where the walk begins: words below are the unwinder's.
+    from: usize,
+    /// Some return address stands where this cannot be seen.
+    lost: bool,
     most: usize,
     /// The code of this library, when it is one: its frames are left out.
     own: (usize, usize),
@@ -69,6 +90,11 @@ extern "C" fn each(context: *mut c_void, walk: *mut c_void) -> c_int {
     if ip == 0 {
         return STOP;
     }
+    // SAFETY: as above.
+    let word = unsafe { _Unwind_GetCFA(context) }.wrapping_sub(size_of::<usize>());
+    if word > walk.from {
+        walk.keep(word, ip);
+    }
     let own = (walk.own.0..walk.own.1).contains(&ip);
     if walk.frames.len == 0 && own && walk.skipped < OWN_FRAMES {
         walk.skipped += 1;
@@ -83,21 +109,128 @@ extern "C" fn each(context: *mut c_void, walk: *mut c_void) -> c_int {
     }
 }
 
+impl Walk {
+    fn keep(&mut self, word: usize, ip: usize) {
+        // SAFETY: above this call's frame on the same stack, below the frame that the unwinder has reached.
+        let there = cfg!(target_arch = "x86_64")
+            && word.is_multiple_of(size_of::<usize>())
+            && unsafe { (word as *const usize).read_volatile() } == ip;
+        match self.words.at.get_mut(self.words.len) {
+            Some(place) if there => {
+                *place = (word, ip);
+                self.words.len += 1;
+            }
+            _ => self.lost = true,
+        }
+    }
+}
+
 /// The stack of this call, at most `most` frames, without those in `own`. It takes the loader's lock where the C
 /// library is old: so the caller holds no lock of the heap.
 #[inline(never)]
-pub(super) fn capture(most: usize, own: (usize, usize)) -> Frames {
+pub(super) fn capture(most: usize, own: (usize, usize), walks: Option<&Walks>) -> Frames {
+    let most = most.min(MOST_FRAMES);
+    if most == 0 || cfg!(miri) {
+        return Frames::NONE;
+    }
+    let mark = 0_u8;
+    let from = core::hint::black_box(&raw const mark) as usize;
+    if let Some(known) = walks.and_then(|walks| walks.find(from, most)) {
+        return known;
+    }
     let mut walk = Walk {
         frames: Frames::NONE,
-        most: most.min(MOST_FRAMES),
+        words: Words {
+            len: 0,
+            at: [(0, 0); MOST_FRAMES + OWN_FRAMES],
+        },
+        from,
+        lost: false,
+        most,
         own,
         skipped: 0,
     };
-    if walk.most > 0 && !cfg!(miri) {
-        // SAFETY: the function keeps to what the unwinder wants, and the argument lives until it returns.
-        unsafe { _Unwind_Backtrace(each, (&raw mut walk).cast()) };
+    // SAFETY: the function keeps to what the unwinder wants, and the argument lives until it returns.
+    unsafe { _Unwind_Backtrace(each, (&raw mut walk).cast()) };
+    if let Some(walks) = walks
+        && !walk.lost
+        && walk.words.len > 0
+    {
+        walks.keep(from, &walk);
     }
     walk.frames
+}
+
+/// Walks that begin at places with the same hash.
+const WAYS: usize = 8;
+const SETS: usize = 512;
+
+#[derive(Clone, Copy)]
+struct Way {
+    /// Where the walk began; 0 where there is none.
+    from: usize,
+    most: usize,
+    words: Words,
+    frames: Frames,
+}
+
+/// All zero is an empty one.
+struct Set {
+    /// A thread looks into it, or writes. Others do not wait: they walk.
+    taken: AtomicBool,
+    next: UnsafeCell<usize>,
+    ways: UnsafeCell<[Way; WAYS]>,
+}
+
+/// What walks found. Where a thread that a forked child does not have was looking, the child walks.
+#[derive(Debug)]
+pub(super) struct Walks(MetaRegion);
+
+impl Walks {
+    pub(super) fn new(system: &Arc<dyn System>) -> Result<Self, OsError> {
+        MetaRegion::new(system.clone(), SETS * size_of::<Set>(), align_of::<Set>()).map(Self)
+    }
+
+    /// Something with the set of a place, unless another thread has it.
+    fn with<T>(&self, from: usize, f: impl FnOnce(&mut usize, &mut [Way; WAYS]) -> T) -> Option<T> {
+        let sets: NonNull<Set> = self.0.span().at.cast();
+        // SAFETY: there are so many; all zero is a set.
+        let set = unsafe { sets.add(mix(from as u64) as usize % SETS).as_ref() };
+        if set.taken.swap(true, Ordering::Acquire) {
+            return None;
+        }
+        // SAFETY: the flag is this call's.
+        let result = unsafe { f(&mut *set.next.get(), &mut *set.ways.get()) };
+        set.taken.store(false, Ordering::Release);
+        Some(result)
+    }
+
+    fn find(&self, from: usize, most: usize) -> Option<Frames> {
+        self.with(from, |_, ways| {
+            let known = ways.iter().find(|way| {
+                way.from == from
+                    && way.most == most
+                    // SAFETY: the first word belongs to the caller's frame, as it did then; each that is the same says that the
+                    // next one belongs to a frame of this stack.
+                    && way.words.at[..way.words.len].iter().all(|&(word, ip)| unsafe {
+                        (word as *const usize).read_volatile() == ip
+                    })
+            });
+            known.map(|way| way.frames)
+        })?
+    }
+
+    fn keep(&self, from: usize, walk: &Walk) {
+        self.with(from, |next, ways| {
+            ways[*next % WAYS] = Way {
+                from,
+                most: walk.most,
+                words: walk.words,
+                frames: walk.frames,
+            };
+            *next += 1;
+        });
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -169,15 +302,15 @@ mod tests {
     #[test]
     fn equal_stacks_have_one_number() {
         let mut stacks = Stacks::new(&system()).unwrap();
-        let frames = capture(8, (0, 0));
+        let frames = capture(8, (0, 0), None);
         let number = stacks.number(&frames);
         assert_ne!(number, 0);
         assert_eq!(stacks.number(&frames), number);
-        let other = stacks.number(&capture(8, (0, 0)));
+        let other = stacks.number(&capture(8, (0, 0), None));
         assert_ne!(other, number);
         assert_eq!(stacks.frames(other).as_slice().len(), 8);
         assert_eq!(stacks.number(&Frames::NONE), 0);
-        assert_eq!(stacks.number(&capture(0, (0, 0))), 0);
+        assert_eq!(stacks.number(&capture(0, (0, 0), None)), 0);
         let made = |ip: usize| {
             let mut frames = Frames::NONE;
             (frames.len, frames.at[0]) = (1, ip);
@@ -191,6 +324,6 @@ mod tests {
         }
         assert_eq!(*stacks.0.numbers().end() as usize, 2 + numbers.len());
         assert!(stacks.0.longest() < 16, "lists are short");
-        assert!(capture(2, (0, 0)).as_slice().len() == 2);
+        assert!(capture(2, (0, 0), None).as_slice().len() == 2);
     }
 }

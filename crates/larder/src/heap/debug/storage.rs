@@ -5,9 +5,9 @@ use core::ptr::NonNull;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
-use super::pattern;
 use super::records::Record;
 use crate::heap::Classes;
+use crate::heap::pattern;
 use crate::objects::Owner;
 use crate::os::guard;
 use crate::os::{Decommit, Span, System, page_size};

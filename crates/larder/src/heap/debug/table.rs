@@ -1,8 +1,9 @@
 //! A growing hash table whose entries have numbers and never move, in memory straight from the system.
 
+use core::mem::MaybeUninit;
 use std::sync::Arc;
 
-use crate::os::{MetaSlice, OsError, System, ZeroIsValid};
+use crate::os::{MetaSlice, OsError, System, ZeroIsValid, huge};
 
 /// Entries of the first chunk; every later one doubles.
 const FIRST: usize = 64;
@@ -44,6 +45,15 @@ fn place(number: u32) -> (usize, usize) {
     ((log - FIRST.ilog2()) as usize, place - (1 << log))
 }
 
+/// Memory that is looked into at random.
+fn slice<T: ZeroIsValid>(system: &Arc<dyn System>, len: usize) -> Result<MetaSlice<T>, OsError> {
+    let mut slice = MetaSlice::new(system.clone(), len)?;
+    let all: *mut [T] = &raw mut *slice;
+    // SAFETY: the slice's own elements, which are borrowed here alone; nothing is written.
+    huge::want(unsafe { &mut *(all as *mut [MaybeUninit<T>]) });
+    Ok(slice)
+}
+
 impl<T: Entry> Table<T> {
     /// A table with so many buckets at first, a power of two.
     pub(super) fn new(system: &Arc<dyn System>, buckets: usize) -> Result<Self, OsError> {
@@ -70,7 +80,7 @@ impl<T: Entry> Table<T> {
             let refused = OsError::new("debug records", self.room, rustix::io::Errno::NOMEM);
             let (chunk, _) = place(self.room as u32);
             let place = self.chunks.get_mut(chunk).ok_or(refused)?;
-            *place = Some(MetaSlice::new(self.system.clone(), FIRST << chunk)?);
+            *place = Some(slice(&self.system, FIRST << chunk)?);
             self.room += FIRST << chunk;
         }
         if wanted > self.buckets.len() {
@@ -81,7 +91,7 @@ impl<T: Entry> Table<T> {
 
     /// Twice as many buckets. Without memory the lists get longer, and that is all.
     fn widen(&mut self) {
-        let Ok(buckets) = MetaSlice::new(self.system.clone(), self.buckets.len() * 2) else {
+        let Ok(buckets) = slice(&self.system, self.buckets.len() * 2) else {
             return;
         };
         self.buckets = buckets;

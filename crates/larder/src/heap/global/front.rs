@@ -1,8 +1,5 @@
-//! malloc's functions over the heap of the program.
-//!
-//! `alloc_or` and `try_free` are what nearly every malloc and free needs, and nothing else: a block of the thread's own magazines.
-//! malloc and free are called from outside, so their code is run as it stands. What these two leave to the whole functions
-//! needs registers to be saved, errors to be reported and a stack frame, and all that stays out of these two.
+//! Blocks of the program's heap by size and address, with malloc's contract: what [`Larder`](super::Larder) is made of, and with
+//! [marks](super::marked) malloc.
 
 use core::alloc::Layout;
 use core::ptr::{NonNull, null_mut};
@@ -11,7 +8,7 @@ use core::time::Duration;
 use super::checked::{self, UNSAID};
 use super::state::{self, Global, Source};
 use super::{bootstrap, slot};
-use crate::heap::class::{computed_class, small_class};
+use crate::heap::class::small_class;
 use crate::heap::resize::with_headroom;
 use crate::heap::{AllocError, Call, Checker, GRAIN, Origin, SIZES, class_of};
 
@@ -23,46 +20,14 @@ fn or_null(result: Result<NonNull<u8>, AllocError>) -> *mut u8 {
 /// At least `size` bytes at a multiple of `align`, a power of two; null when there are none, or no such alignment.
 #[inline]
 #[must_use]
-pub fn alloc(size: usize, align: usize) -> *mut u8 {
+pub(super) fn alloc(size: usize, align: usize) -> *mut u8 {
     alloc_as(size, align, Origin::Malloc)
-}
-
-/// As [`alloc()`] with an alignment of 16, if the thread's magazines have a block of this size; else what `slow` answers.
-#[inline(always)]
-pub fn alloc_or(size: usize, slow: impl FnOnce(usize) -> *mut u8) -> *mut u8 {
-    // Not through an `Option` of a pointer, in which the compiler would look for null.
-    if let (Some(heap), Some(class)) = (slot::heap(), small_class(size))
-        && let Some(round) = heap.try_get_round(class)
-    {
-        return round as *mut u8;
-    }
-    slow(size)
-}
-
-/// A block of the thread's magazines, for sizes whose class is computed: above 32 KiB, up to 1 MiB. They are a step away from `malloc`, whose
-/// own code is for the smaller ones.
-#[inline(always)]
-#[must_use]
-pub fn try_alloc_computed(size: usize) -> Option<NonNull<u8>> {
-    slot::heap()?.try_get(computed_class(size)?)
-}
-
-/// As [`free`], if the thread's magazines have room for the block. False where nothing was done: for null,
-/// for large blocks, and for addresses whose page holds no blocks.
-///
-/// # Safety
-/// As for [`free`] where the result is true.
-#[inline(always)]
-#[must_use]
-pub unsafe fn try_free(at: *mut u8) -> bool {
-    // SAFETY: the caller's promise.
-    slot::heap().is_some_and(|heap| unsafe { heap.try_put(at) })
 }
 
 /// As [`alloc()`], for a caller whose blocks must come back by functions of its own family; only checks look.
 #[inline]
 #[must_use]
-pub fn alloc_as(size: usize, align: usize, origin: Origin) -> *mut u8 {
+pub(super) fn alloc_as(size: usize, align: usize, origin: Origin) -> *mut u8 {
     match (slot::heap(), small_class(size)) {
         (Some(heap), Some(class)) if align <= GRAIN && align.is_power_of_two() => {
             or_null(heap.get(class))
@@ -74,7 +39,7 @@ pub fn alloc_as(size: usize, align: usize, origin: Origin) -> *mut u8 {
 /// As [`alloc()`], with all bytes zero.
 #[inline]
 #[must_use]
-pub fn alloc_zeroed(size: usize, align: usize) -> *mut u8 {
+pub(super) fn alloc_zeroed(size: usize, align: usize) -> *mut u8 {
     match (slot::heap(), small_class(size)) {
         (Some(heap), Some(class)) if align <= GRAIN && align.is_power_of_two() => {
             or_null(heap.get_zeroed(class, size))
@@ -87,32 +52,30 @@ pub fn alloc_zeroed(size: usize, align: usize) -> *mut u8 {
 ///
 /// # Safety
 /// These functions gave it, and it is not used afterwards. An address whose page holds none of their blocks is reported
-/// on standard error, and the process ends: to go on would be worse. What lies within a block, or was freed before, is
-/// noticed when it goes back to a slab, or by checks, if at all.
+/// on standard error, and the process ends: to go on would be worse.
 #[inline]
-pub unsafe fn free(at: *mut u8) {
-    // SAFETY: the caller's promise.
-    unsafe { free_aligned_as(at, UNSAID, Call::Free) }
+pub(super) unsafe fn free(at: *mut u8) {
+    if let Some(object) = NonNull::new(at) {
+        // SAFETY: the caller's promise.
+        unsafe { free_found(object, UNSAID, UNSAID, Call::Free) }
+    }
 }
 
-/// As [`free`], for a caller that says which function it is, and the alignment that was asked for; only checks look.
+/// As [`free`]; where the heap is checked, it looks at what the caller says.
 ///
 /// # Safety
-/// As for [`free`].
+/// As for [`free`]; size and alignment are those of the request, or [`UNSAID`].
 #[inline]
-pub unsafe fn free_aligned_as(at: *mut u8, align: usize, call: Call) {
-    let Some(object) = NonNull::new(at) else {
-        return;
-    };
+pub(super) unsafe fn free_found(object: NonNull<u8>, size: usize, align: usize, call: Call) {
     match slot::heap() {
         Some(heap) => match heap.class_at(object) {
             // SAFETY: the caller's promise.
             Some(class) => unsafe { heap.put(object, class) },
             // SAFETY: as above.
-            None => unsafe { free_odd(object, UNSAID, align, call) },
+            None => unsafe { free_odd(object, size, align, call) },
         },
         // SAFETY: as above.
-        None => unsafe { free_without_heap(object, UNSAID, align, call) },
+        None => unsafe { free_without_heap(object, size, align, call) },
     }
 }
 
@@ -120,27 +83,36 @@ pub unsafe fn free_aligned_as(at: *mut u8, align: usize, call: Call) {
 ///
 /// # Safety
 /// As for [`free`]; `size` and `align` are those of the request.
-#[inline]
-pub unsafe fn free_sized(at: *mut u8, size: usize, align: usize) {
-    // SAFETY: the caller's promise.
-    unsafe { free_sized_as(at, size, align, Call::Dealloc) }
-}
-
-/// As [`free_sized`], for a caller that says which function it is; only checks look.
-///
-/// # Safety
-/// As for [`free_sized`].
 #[inline(always)]
-pub unsafe fn free_sized_as(at: *mut u8, size: usize, align: usize, call: Call) {
+pub(super) unsafe fn free_sized(at: *mut u8, size: usize, align: usize) {
     match (slot::heap(), small_class(size), NonNull::new(at)) {
         (Some(heap), Some(class), Some(object)) if align <= GRAIN => {
             // SAFETY: the caller's promise. What the bootstrap gave is as good as an object of the class.
             unsafe { heap.put(object, class) };
         }
         // SAFETY: as above.
-        (None, _, Some(object)) => unsafe { free_without_heap(object, size, align, call) },
-        // SAFETY: as above.
-        _ => unsafe { free_aligned_as(at, align, call) },
+        (_, _, Some(object)) => unsafe { free_found(object, size, align, Call::Dealloc) },
+        _ => {}
+    }
+}
+
+/// How blocks that move when their sizes change are had and given back.
+pub(super) trait Hands {
+    fn alloc(size: usize, align: usize) -> *mut u8;
+    /// # Safety
+    /// As for [`free`].
+    unsafe fn free(object: NonNull<u8>);
+}
+
+struct Bare;
+
+impl Hands for Bare {
+    fn alloc(size: usize, align: usize) -> *mut u8 {
+        alloc(size, align)
+    }
+    unsafe fn free(object: NonNull<u8>) {
+        // SAFETY: the caller's promise.
+        unsafe { free(object.as_ptr()) }
     }
 }
 
@@ -150,34 +122,34 @@ pub unsafe fn free_sized_as(at: *mut u8, size: usize, align: usize, call: Call) 
 /// # Safety
 /// As for [`free`], unless the result is null.
 #[must_use]
-pub unsafe fn realloc(at: *mut u8, size: usize, align: usize) -> *mut u8 {
-    let Some(object) = NonNull::new(at) else {
-        return alloc(size, align);
-    };
+pub(super) unsafe fn realloc_by<H: Hands>(
+    object: NonNull<u8>,
+    size: usize,
+    align: usize,
+) -> *mut u8 {
     match block_at(object) {
         // SAFETY: the caller's promise.
-        Some(block) => unsafe { resize(object, block, size, align) },
+        Some(block) => unsafe { resize::<H>(object, block, size, align) },
         // SAFETY: as above.
         None => unsafe { realloc_odd(object, UNSAID, size, align, Call::Realloc) },
     }
 }
 
-/// As [`realloc`], for a caller that knows what was asked for.
+/// As [`realloc_by`], for a caller that knows what was asked for.
 ///
 /// # Safety
 /// As for [`free_sized`], unless the result is null; the alignment stays.
 #[inline]
 #[must_use]
-pub unsafe fn realloc_sized(at: *mut u8, old: usize, size: usize, align: usize) -> *mut u8 {
+pub(super) unsafe fn realloc_sized(at: *mut u8, old: usize, size: usize, align: usize) -> *mut u8 {
     match (slot::heap(), NonNull::new(at), small_class(old)) {
         // SAFETY: the caller's promise, so it is of the class.
         (Some(_), Some(object), Some(class)) if align <= GRAIN => unsafe {
-            resize(object, Block::of(class), size, align)
+            resize::<Bare>(object, Block::of(class), size, align)
         },
         // SAFETY: as above.
-        (None, Some(object), _) => unsafe { realloc_without_heap(object, old, size, align) },
-        // SAFETY: as above.
-        _ => unsafe { realloc(at, size, align) },
+        (_, Some(object), _) => unsafe { realloc_unknown(object, old, size, align) },
+        (_, None, _) => alloc(size, align),
     }
 }
 
@@ -202,8 +174,13 @@ impl Block {
 }
 
 /// # Safety
-/// As for [`realloc`]; the object is this block.
-unsafe fn resize(object: NonNull<u8>, block: Block, size: usize, align: usize) -> *mut u8 {
+/// As for [`realloc_by`]; the object is this block.
+unsafe fn resize<H: Hands>(
+    object: NonNull<u8>,
+    block: Block,
+    size: usize,
+    align: usize,
+) -> *mut u8 {
     let Block { bytes: has, class } = block;
     // A block of a size in the table must be what a request of its size would give: a free by size looks no further. Others are
     // found by their addresses.
@@ -228,7 +205,7 @@ unsafe fn resize(object: NonNull<u8>, block: Block, size: usize, align: usize) -
         to = alloc_run(with_headroom(size), align);
     }
     if to.is_null() {
-        to = alloc(size, align);
+        to = H::alloc(size, align);
     }
     if to.is_null() {
         let smaller = size <= has && (object.as_ptr() as usize).is_multiple_of(align);
@@ -243,7 +220,7 @@ unsafe fn resize(object: NonNull<u8>, block: Block, size: usize, align: usize) -
     // SAFETY: both have at least this many bytes, and one of them is new.
     unsafe {
         to.copy_from_nonoverlapping(object.as_ptr(), has.min(size));
-        free(object.as_ptr());
+        H::free(object);
     }
     to
 }
@@ -292,7 +269,7 @@ unsafe fn resize_run(object: NonNull<u8>, bytes: usize) -> bool {
 /// # Safety
 /// None of these functions has got the block back yet.
 #[must_use]
-pub unsafe fn usable_size(at: *mut u8) -> usize {
+pub(super) unsafe fn usable_size(at: *mut u8) -> usize {
     let Some(object) = NonNull::new(at) else {
         return 0;
     };
@@ -320,10 +297,15 @@ fn block_at(object: NonNull<u8>) -> Option<Block> {
     })
 }
 
+/// Bytes of a block that was given out before there was a heap.
+pub(super) fn bootstrap_size(object: NonNull<u8>) -> Option<usize> {
+    bootstrap::size_of_block(object)
+}
+
 /// Gives everything back to the system that is not in use, but for what other threads have in their magazines. Returns
 /// bytes of slabs that went.
 pub(super) fn trim() -> usize {
-    if let Some(heap) = slot::heap() {
+    if let Some(heap) = slot::heap().or(slot::hardened().map(|thread| &thread.heap)) {
         heap.trim();
     }
     state::global().map_or(0, |global| global.classes.family().trim())
@@ -378,6 +360,10 @@ unsafe fn free_without_heap(object: NonNull<u8>, size: usize, align: usize, call
         // SAFETY: the caller's promise.
         return unsafe { free_odd(object, size, align, call) };
     };
+    if let Some(thread) = slot::hardened() {
+        // SAFETY: as above.
+        return unsafe { thread.heap.put(object, class) };
+    }
     // The CPUs' stocks may have locks, which threads that free what others allocate would wait for all the time.
     if slot::has_freed_often()
         && let Source::Heap(heap) = global.source()
@@ -419,15 +405,10 @@ unsafe fn free_odd(object: NonNull<u8>, size: usize, align: usize, call: Call) {
 /// As for [`realloc_sized`].
 #[cold]
 #[inline(never)]
-unsafe fn realloc_without_heap(
-    object: NonNull<u8>,
-    old: usize,
-    size: usize,
-    align: usize,
-) -> *mut u8 {
+unsafe fn realloc_unknown(object: NonNull<u8>, old: usize, size: usize, align: usize) -> *mut u8 {
     match block_at(object) {
         // SAFETY: the caller's promise.
-        Some(block) => unsafe { resize(object, block, size, align) },
+        Some(block) => unsafe { resize::<Bare>(object, block, size, align) },
         // SAFETY: as above.
         None => unsafe { realloc_odd(object, old, size, align, Call::Dealloc) },
     }
@@ -436,7 +417,7 @@ unsafe fn realloc_without_heap(
 /// What is no block of the ordinary heap: a checked one, or no block at all.
 ///
 /// # Safety
-/// As for [`realloc`].
+/// As for [`realloc_by`].
 #[cold]
 #[inline(never)]
 unsafe fn realloc_odd(

@@ -14,7 +14,9 @@ mod debugged;
 #[cfg(feature = "debug-heap")]
 mod fault;
 mod front;
+mod hardened;
 mod larder;
+pub(crate) mod marked;
 mod misuse;
 mod mode;
 mod reaper;
@@ -23,10 +25,6 @@ mod slot;
 mod state;
 mod stats;
 
-pub use front::{
-    alloc, alloc_as, alloc_or, alloc_zeroed, free, free_aligned_as, free_sized, free_sized_as,
-    realloc, realloc_sized, try_alloc_computed, try_free, usable_size,
-};
 pub use larder::Larder;
 pub use mode::HeapMode;
 pub use reaper::reaper_interval;

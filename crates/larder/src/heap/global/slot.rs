@@ -1,9 +1,10 @@
-//! Two thread-local words: the thread's heap, and how far the thread is.
+//! Three thread-local words: the thread's heap, how far the thread is, and its heap where each call must go the slow way.
 //!
 //! They lie in the initial thread-local block, where one load finds them. `thread_local!` would do in a program, but in a
 //! shared library it becomes a call, which may itself allocate.
 
 use super::super::Heap;
+use super::hardened::Thread as Hardened;
 
 /// How far a thread is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,8 +32,8 @@ mod words {
         ".hidden larder_thread_0_1",
         ".globl larder_thread_0_1",
         ".type larder_thread_0_1, @object",
-        ".size larder_thread_0_1, 16",
-        "larder_thread_0_1: .zero 16",
+        ".size larder_thread_0_1, 24",
+        "larder_thread_0_1: .zero 24",
         ".popsection",
     );
 
@@ -74,7 +75,7 @@ mod words {
     use core::cell::Cell;
 
     std::thread_local! {
-        static WORDS: [Cell<usize>; 2] = const { [Cell::new(0), Cell::new(0)] };
+        static WORDS: [Cell<usize>; 3] = const { [const { Cell::new(0) }; 3] };
     }
 
     #[inline(always)]
@@ -100,6 +101,20 @@ pub(super) fn heap() -> Option<&'static Heap> {
 /// The heap is this thread's alone until the word is changed.
 pub(super) unsafe fn set_heap(heap: Option<core::ptr::NonNull<Heap>>) {
     words::set::<0>(heap.map_or(0, |heap| heap.as_ptr() as usize));
+}
+
+/// This thread's heap and what it keeps from use, in hardened mode: there [`heap`] finds nothing, so that every call goes the slow
+/// way.
+pub(super) fn hardened() -> Option<&'static Hardened> {
+    let at = words::get::<2>() as *const Hardened;
+    // SAFETY: as in `heap`.
+    unsafe { at.as_ref() }
+}
+
+/// # Safety
+/// As for [`set_heap`].
+pub(super) unsafe fn set_hardened(thread: Option<core::ptr::NonNull<Hardened>>) {
+    words::set::<2>(thread.map_or(0, |thread| thread.as_ptr() as usize));
 }
 
 /// The bits of the second word that are the stage; above them is what a new thread has freed.
@@ -135,7 +150,8 @@ pub(super) fn set_stage(stage: Stage) {
 
 #[cfg(all(test, not(any(loom, shuttle, miri))))]
 mod tests {
-    use super::super::{HeapMode, Larder, alloc, free, free_sized};
+    use super::super::front::{alloc, free, free_sized};
+    use super::super::{HeapMode, Larder};
     use super::*;
 
     /// Frees so many blocks in a thread that allocates none. Has it a heap then?

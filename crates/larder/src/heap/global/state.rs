@@ -8,6 +8,7 @@ use core::ptr::{NonNull, null_mut};
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use core::time::Duration;
 
+use super::hardened::{self, Hardening};
 use super::mode::HeapMode;
 use super::slot::{self, Stage};
 use super::{bootstrap, checked, misuse, reaper, retention};
@@ -39,6 +40,8 @@ pub(super) struct Global {
     /// The threads' heaps.
     heaps: RawCache,
     threads: Threads,
+    /// What surrounds blocks and keeps freed ones, in hardened mode.
+    pub(super) hardening: Option<Hardening>,
 }
 
 /// What threads allocate from.
@@ -74,6 +77,13 @@ static CLAIM: AtomicU32 = AtomicU32::new(0);
 pub(super) fn global() -> Option<&'static Global> {
     // SAFETY: null, or the place, which was written before.
     unsafe { GLOBAL.load(Ordering::Acquire).as_ref() }
+}
+
+/// The heap and its hardening, in hardened mode. The heap is made if it is not there.
+#[inline]
+pub(super) fn hardened() -> Option<(&'static Global, &'static Hardening)> {
+    let global = global().or_else(global_or_make)?;
+    Some((global, global.hardening.as_ref()?))
 }
 
 /// The heap, made if it is not there; a thread that comes while another one makes it waits. `None` on the way of making
@@ -116,7 +126,12 @@ fn make_claimed() -> Option<&'static Global> {
         let at = unsafe { (*PLACE.0.get()).write(made) };
         GLOBAL.store(at, Ordering::Release);
         match at.checker() {
-            None => reaper::serve(at.classes.family()),
+            None => {
+                reaper::serve(at.classes.family());
+                if at.hardening.is_some() {
+                    hardened::begin();
+                }
+            }
             #[cfg(feature = "debug-heap")]
             Some(checker) => super::debugged::begin(checker),
             #[cfg(not(feature = "debug-heap"))]
@@ -155,6 +170,9 @@ fn make_or_pause() -> Option<Global> {
 
 fn make() -> Option<Global> {
     let (mode, behind) = HeapMode::chosen();
+    let hardening = Hardening::chosen();
+    // What it keeps from use is a thread's.
+    let mode = hardening.as_ref().map_or(mode, |_| HeapMode::PerThread);
     let on_slow = reaper::chosen();
     let (decay, cached) = retention::chosen();
     let times = if counts_all_memory() {
@@ -172,7 +190,8 @@ fn make() -> Option<Global> {
         let mut family = Family::builder()
             .mode(behind)
             .on_misuse(misuse::met)
-            .on_slow(on_slow);
+            .on_slow(on_slow)
+            .marks();
         if let Some(decay) = decay {
             pages = pages.decay(decay);
             family = family.interval(decay);
@@ -192,7 +211,11 @@ fn make() -> Option<Global> {
         }
     }
     let family = family?;
-    let heaps = RawCache::builder(Layout::new::<Heap>())
+    let thread = match hardening {
+        Some(_) => Layout::new::<hardened::Thread>(),
+        None => Layout::new::<Heap>(),
+    };
+    let heaps = RawCache::builder(thread)
         .name("threads")
         .build(&family)
         .ok()?;
@@ -209,6 +232,7 @@ fn make() -> Option<Global> {
         classes: Classes::plain(&family, false),
         mode,
         heaps,
+        hardening: hardening.filter(|_| !matches!(threads, Threads::Checked(_))),
         threads,
     })
 }
@@ -228,7 +252,7 @@ fn granted(most: usize) -> Option<usize> {
         .take_while(|&bytes| bytes >= LEAST_RESERVE / 64)
         .find(|&bytes| {
             // Beside the pages lie addresses for metadata, and memory for the account of pages and for magazines.
-            let beside = bytes / 8 + (24 << 20);
+            let beside = bytes / 8 + bytes / 16 + (24 << 20);
             let memory = bytes / 512 + (8 << 20);
             Linux.reserve(bytes + beside, 1).is_ok_and(|span| {
                 // SAFETY: just reserved, and known to no other code. A refusal to release leaks addresses.
@@ -254,7 +278,10 @@ impl Global {
     #[cold]
     pub(super) fn source(&self) -> Source<'_> {
         match &self.threads {
-            Threads::Heaps(key) => self.start_thread(*key).map_or(Source::Cpus, Source::Heap),
+            Threads::Heaps(key) => match slot::hardened() {
+                Some(thread) => Source::Heap(&thread.heap),
+                None => self.start_thread(*key).map_or(Source::Cpus, Source::Heap),
+            },
             Threads::Cpus => Source::Cpus,
             // What it allocates itself is not checked.
             Threads::Checked(_) if slot::stage() == Stage::Inside => Source::Cpus,
@@ -274,7 +301,12 @@ impl Global {
         };
         let at = at.cast::<Heap>();
         // SAFETY: an object of the right layout that belongs to this thread alone.
-        unsafe { at.write(Heap::new(&self.classes)) };
+        unsafe {
+            match self.hardening {
+                Some(_) => at.cast().write(hardened::Thread::new(&self.classes)),
+                None => at.write(Heap::new(&self.classes)),
+            }
+        }
         // For some keys the C library allocates.
         let _errno = KeptErrno::new();
         // SAFETY: the key exists. A refusal (no memory) means that the heap must not be, since it would never be given back.
@@ -284,7 +316,12 @@ impl Global {
             slot::set_stage(Stage::New);
             return None;
         }
-        // SAFETY: this thread's alone until `end_thread`.
+        if self.hardening.is_some() {
+            // SAFETY: this thread's alone until `end_thread`.
+            unsafe { slot::set_hardened(Some(at.cast())) };
+            return slot::hardened().map(|thread| &thread.heap);
+        }
+        // SAFETY: as above.
         unsafe { slot::set_heap(Some(at)) };
         slot::heap()
     }
@@ -304,6 +341,7 @@ impl Global {
 extern "C" fn end_thread(heap: *mut c_void) {
     // SAFETY: the word is this thread's; the heap is not used from here on.
     unsafe { slot::set_heap(None) };
+    hardened::end_thread();
     slot::set_stage(Stage::Ended);
     if let (Some(global), Some(heap)) = (global(), NonNull::new(heap.cast::<Heap>())) {
         // SAFETY: set by `start_thread`, and out of the word.

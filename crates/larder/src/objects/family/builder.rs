@@ -38,6 +38,7 @@ pub struct FamilyBuilder {
     on_misuse: Option<fn(&Misuse)>,
     on_slow: Option<fn()>,
     on_shortage: Option<fn() -> bool>,
+    marks: bool,
 }
 
 impl FamilyBuilder {
@@ -50,6 +51,7 @@ impl FamilyBuilder {
             on_misuse: None,
             on_slow: None,
             on_shortage: None,
+            marks: false,
         }
     }
 
@@ -184,6 +186,13 @@ impl FamilyBuilder {
         self
     }
 
+    /// Keeps a mark for each object, see [`View::mark_at`](crate::objects::View::mark_at).
+    #[must_use]
+    pub(crate) fn marks(mut self) -> Self {
+        self.marks = true;
+        self
+    }
+
     /// Makes the family.
     ///
     /// ```
@@ -202,7 +211,7 @@ impl FamilyBuilder {
         let _ = crate::os::possible_cpus();
         let interval_ns = u64::try_from(self.interval.as_nanos()).unwrap_or(u64::MAX);
         let inner = Arc::new(Inner {
-            map: PageMap::new(&system, span)?,
+            map: PageMap::new(&system, span, self.marks)?,
             // A slab of one page and 512 objects needs 128 bytes for it, with constructors 256.
             meta: Meta::new(system.clone(), span.len / 16 + (16 << 20))?,
             table: Table::new(system.clone())?,

@@ -112,6 +112,11 @@ unsafe impl<S: System, H: Hook> System for Hooked<S, H> {
         // SAFETY: the caller's promise is passed on.
         unsafe { self.inner.commit(span) }
     }
+    unsafe fn show_zeroes(&self, span: Span) -> Result<(), OsError> {
+        self.hook.before(Call::Commit, span.len)?;
+        // SAFETY: the caller's promise is passed on.
+        unsafe { self.inner.show_zeroes(span) }
+    }
     unsafe fn populate(&self, span: Span) -> Result<(), OsError> {
         self.hook.before(Call::Populate, span.len)?;
         // SAFETY: the caller's promise is passed on.

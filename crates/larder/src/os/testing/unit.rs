@@ -55,6 +55,9 @@ unsafe impl System for HeapSystem {
     unsafe fn commit(&self, _: Span) -> Result<(), OsError> {
         Ok(())
     }
+    unsafe fn show_zeroes(&self, _: Span) -> Result<(), OsError> {
+        Ok(())
+    }
     unsafe fn populate(&self, _: Span) -> Result<(), OsError> {
         Ok(())
     }

@@ -1,15 +1,19 @@
 //! The bytes that stand where the program must not write, and in blocks that are new or free.
 
 /// In the redzone before a block.
+#[cfg(feature = "debug-heap")]
 pub(super) const BEFORE: u8 = 0xfb;
 /// In the redzone after a block.
+#[cfg(feature = "debug-heap")]
 pub(super) const AFTER: u8 = 0xfa;
 /// In a block that was not written yet.
+#[cfg(feature = "debug-heap")]
 pub(super) const NEW: u8 = 0xca;
 /// In a block that is free.
 pub(super) const FREED: u8 = 0xde;
 
 /// So many bytes of a large block are filled and looked at; the rest would only cost memory that the program did not touch.
+#[cfg(feature = "debug-heap")]
 pub(super) const MOST_FILLED: usize = 64 << 10;
 
 /// # Safety
@@ -26,18 +30,22 @@ pub(super) unsafe fn fill(at: usize, bytes: usize, with: u8) {
 pub(super) unsafe fn changed(at: usize, bytes: usize, with: u8) -> Option<usize> {
     const WORD: usize = size_of::<u64>();
     let word = u64::from_ne_bytes([with; WORD]);
-    let mut i = 0;
-    while i < bytes {
-        if (at + i).is_multiple_of(WORD) && i + WORD <= bytes {
-            // SAFETY: the caller's promise, and it is aligned.
-            if unsafe { ((at + i) as *const u64).read_volatile() } == word {
+    let end = at + bytes;
+    // SAFETY: the caller's promise, here and below.
+    let other = |at: usize| unsafe { (at as *const u8).read_volatile() } != with;
+    let mut i = at;
+    while i < end {
+        if i.is_multiple_of(WORD) {
+            // SAFETY: as above, and it is aligned.
+            while i + WORD <= end && unsafe { (i as *const u64).read_volatile() } == word {
                 i += WORD;
-                continue;
+            }
+            if i == end {
+                break;
             }
         }
-        // SAFETY: the caller's promise.
-        if unsafe { ((at + i) as *const u8).read_volatile() } != with {
-            return Some(i);
+        if other(i) {
+            return Some(i - at);
         }
         i += 1;
     }
