@@ -8,6 +8,8 @@
 //! | `c` | malloc, free, calloc, realloc, reallocarray and what asks about blocks |
 //! | `aligned` | the functions that take an alignment |
 //! | `operators` | `new` and `delete` of C++ |
+//! | `info` | what the heap holds, in the words of glibc's `malloc.h` |
+//! | `profile` | the heap profile at the program's word |
 //! | `start` | what happens when the library is loaded |
 //! | `report` | what is written at the program's end, where it is asked for |
 //! | `tls` | thread-local variables without the loader |
@@ -25,7 +27,9 @@
 mod aligned;
 mod c;
 mod errno;
+mod info;
 mod operators;
+mod profile;
 mod replaced;
 mod report;
 mod start;

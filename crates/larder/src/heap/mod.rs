@@ -36,7 +36,11 @@ mod error;
 pub(crate) mod global;
 mod growth;
 mod one_owner;
+mod profile;
 mod resize;
+mod stacks;
+mod stderr;
+mod table;
 
 pub use account::HeapStats;
 pub(crate) use call::{Call, Checker, Claim, Origin, Outcome};

@@ -584,6 +584,15 @@ impl Heap {
             Some(class) => return self.get(class),
             None => {}
         }
+        self.alloc_run(layout, zeroed)
+    }
+
+    /// A run of pages, though the layout may be small.
+    pub(super) fn alloc_run(
+        &self,
+        layout: Layout,
+        zeroed: bool,
+    ) -> Result<NonNull<u8>, AllocError> {
         self.upkeep_if_due();
         let bytes = layout
             .size()

@@ -91,6 +91,8 @@ impl MetaRegion {
 }
 
 impl Drop for MetaRegion {
+    // Called in many places, none of them often.
+    #[inline(never)]
     fn drop(&mut self) {
         // SAFETY: the span is exactly what `reserve` returned; the owner of the region held all pointers into it.
         // A refusal leaks addresses; `drop` cannot report it.

@@ -4,4 +4,5 @@
 
 mod common;
 mod debug;
+mod profile;
 mod programs;

@@ -10,9 +10,9 @@ use super::inner::{Inner, Touched};
 use super::leaks::Here;
 use super::options::Options;
 use super::records::{self, Record};
-use super::stacks::{Frames, capture};
 use super::storage::Storage;
-use super::symbol;
+use super::{Frames, symbol};
+use crate::heap::stacks::{capture, own_module};
 use crate::heap::{AllocError, Call, Checker, Claim, Classes, Origin, Outcome};
 use crate::objects::ObjectError;
 use crate::os::forked::ForkLock;
@@ -75,7 +75,7 @@ impl DebugHeap {
         Ok(Self {
             options,
             inject: Inject::new(),
-            own: symbol::own_module(),
+            own: own_module(),
             inner: ForkLock::new(Inner::new(&system, options)?)?,
             storage: Storage::new(classes, system, options.redzone),
             generation: fork::generation(),

@@ -10,10 +10,10 @@ use core::time::Duration;
 
 use super::checked::{self, UNSAID};
 use super::state::{self, Global, Source};
-use super::{bootstrap, slot};
+use super::{bootstrap, profiled, slot};
 use crate::heap::class::{computed_class, small_class};
 use crate::heap::resize::with_headroom;
-use crate::heap::{AllocError, Call, Checker, GRAIN, Origin, SIZES, class_of};
+use crate::heap::{AllocError, CLASSES, Call, Checker, GRAIN, Origin, SIZES, class_of};
 
 #[inline(always)]
 fn or_null(result: Result<NonNull<u8>, AllocError>) -> *mut u8 {
@@ -27,14 +27,22 @@ pub fn alloc(size: usize, align: usize) -> *mut u8 {
     alloc_as(size, align, Origin::Malloc)
 }
 
-/// As [`alloc()`] with an alignment of 16, if the thread's magazines have a block of this size; else what `slow` answers.
+/// As [`alloc()`] with an alignment of 16, if the thread's magazines have a block of this size; else what `slow` answers, or
+/// `heapless`, with the size's class, where the thread has no heap, or a profile counts what it allocates: see [`alloc_counted_or`].
 #[inline(always)]
-pub fn alloc_or(size: usize, slow: impl FnOnce(usize) -> *mut u8) -> *mut u8 {
+pub fn alloc_or(
+    size: usize,
+    heapless: impl FnOnce(usize, usize) -> *mut u8,
+    slow: impl FnOnce(usize) -> *mut u8,
+) -> *mut u8 {
     // Not through an `Option` of a pointer, in which the compiler would look for null.
-    if let (Some(heap), Some(class)) = (slot::heap(), small_class(size))
-        && let Some(round) = heap.try_get_round(class)
-    {
-        return round as *mut u8;
+    if let Some(class) = small_class(size) {
+        let Some(heap) = slot::quick_heap() else {
+            return heapless(size, class);
+        };
+        if let Some(round) = heap.try_get_round(class) {
+            return round as *mut u8;
+        }
     }
     slow(size)
 }
@@ -44,7 +52,23 @@ pub fn alloc_or(size: usize, slow: impl FnOnce(usize) -> *mut u8) -> *mut u8 {
 #[inline(always)]
 #[must_use]
 pub fn try_alloc_computed(size: usize) -> Option<NonNull<u8>> {
-    slot::heap()?.try_get(computed_class(size)?)
+    slot::quick_heap()?.try_get(computed_class(size)?)
+}
+
+/// As [`alloc_or`] for a thread whose bytes a profile counts, if no sample is due; else what `slow` answers. 11 instructions more.
+#[inline(always)]
+pub fn alloc_counted_or(size: usize, class: usize, slow: impl FnOnce(usize) -> *mut u8) -> *mut u8 {
+    if let Some((heap, left)) = slot::counted() {
+        let rest = left.get().wrapping_sub_unsigned(size);
+        if rest > 0
+            && class < CLASSES
+            && let Some(round) = heap.try_get_round(class)
+        {
+            left.set(rest);
+            return round as *mut u8;
+        }
+    }
+    slow(size)
 }
 
 /// As [`free`], if the thread's magazines have room for the block. False where nothing was done: for null,
@@ -63,7 +87,7 @@ pub unsafe fn try_free(at: *mut u8) -> bool {
 #[inline]
 #[must_use]
 pub fn alloc_as(size: usize, align: usize, origin: Origin) -> *mut u8 {
-    match (slot::heap(), small_class(size)) {
+    match (slot::quick_heap(), small_class(size)) {
         (Some(heap), Some(class)) if align <= GRAIN && align.is_power_of_two() => {
             or_null(heap.get(class))
         }
@@ -75,7 +99,7 @@ pub fn alloc_as(size: usize, align: usize, origin: Origin) -> *mut u8 {
 #[inline]
 #[must_use]
 pub fn alloc_zeroed(size: usize, align: usize) -> *mut u8 {
-    match (slot::heap(), small_class(size)) {
+    match (slot::quick_heap(), small_class(size)) {
         (Some(heap), Some(class)) if align <= GRAIN && align.is_power_of_two() => {
             or_null(heap.get_zeroed(class, size))
         }
@@ -132,13 +156,17 @@ pub unsafe fn free_sized(at: *mut u8, size: usize, align: usize) {
 /// As for [`free_sized`].
 #[inline(always)]
 pub unsafe fn free_sized_as(at: *mut u8, size: usize, align: usize, call: Call) {
-    match (slot::heap(), small_class(size), NonNull::new(at)) {
+    match (slot::quick_heap(), small_class(size), NonNull::new(at)) {
         (Some(heap), Some(class), Some(object)) if align <= GRAIN => {
             // SAFETY: the caller's promise. What the bootstrap gave is as good as an object of the class.
             unsafe { heap.put(object, class) };
         }
-        // SAFETY: as above.
-        (None, _, Some(object)) => unsafe { free_without_heap(object, size, align, call) },
+        // SAFETY: as above. Where there is a profile, a block of this size may be a sampled one, and no object of the class.
+        (None, _, Some(object)) => unsafe {
+            if !try_free(at) {
+                free_without_heap(object, size, align, call);
+            }
+        },
         // SAFETY: as above.
         _ => unsafe { free_aligned_as(at, align, call) },
     }
@@ -169,7 +197,7 @@ pub unsafe fn realloc(at: *mut u8, size: usize, align: usize) -> *mut u8 {
 #[inline]
 #[must_use]
 pub unsafe fn realloc_sized(at: *mut u8, old: usize, size: usize, align: usize) -> *mut u8 {
-    match (slot::heap(), NonNull::new(at), small_class(old)) {
+    match (slot::quick_heap(), NonNull::new(at), small_class(old)) {
         // SAFETY: the caller's promise, so it is of the class.
         (Some(_), Some(object), Some(class)) if align <= GRAIN => unsafe {
             resize(object, Block::of(class), size, align)
@@ -212,7 +240,11 @@ unsafe fn resize(object: NonNull<u8>, block: Block, size: usize, align: usize) -
         (None, None) => {
             let keeps = size <= has && size > has / 2;
             // SAFETY: the object is the caller's; the caller gives up what is beyond the new size.
-            keeps || unsafe { resize_run(object, size) }
+            let resized = !keeps && unsafe { resize_run(object, size) };
+            if resized {
+                profiled::resized(object, size);
+            }
+            keeps || resized
         }
         _ => false,
     };
@@ -328,6 +360,9 @@ fn alloc_odd(size: usize, align: usize, zeroed: bool, origin: Origin) -> *mut u8
     let Ok(layout) = Layout::from_size_align(size, align) else {
         return null_mut();
     };
+    if let Some(object) = profiled::alloc(layout, zeroed) {
+        return object.as_ptr();
+    }
     if let Some(heap) = slot::heap() {
         return or_null(if zeroed {
             heap.alloc_zeroed(layout)
@@ -352,6 +387,11 @@ fn alloc_odd(size: usize, align: usize, zeroed: bool, origin: Origin) -> *mut u8
 #[cold]
 #[inline(never)]
 unsafe fn free_without_heap(object: NonNull<u8>, size: usize, align: usize, call: Call) {
+    if slot::heap().is_some() {
+        // A thread whose bytes are counted.
+        // SAFETY: the caller's promise.
+        return unsafe { free_aligned_as(object.as_ptr(), align, call) };
+    }
     let global = state::global();
     let found = global.and_then(|global| Some((global, global.classes.class_at(object)?)));
     let Some((global, class)) = found else {
@@ -379,6 +419,7 @@ unsafe fn free_odd(object: NonNull<u8>, size: usize, align: usize, call: Call) {
     if bootstrap::has(object) {
         return;
     }
+    profiled::freed(object);
     let put = |global: &Global| match slot::heap() {
         // SAFETY: the caller's promise.
         Some(heap) => unsafe { heap.put_large(object) }.is_ok(),

@@ -17,16 +17,18 @@ mod front;
 mod larder;
 mod misuse;
 mod mode;
+mod profiled;
 mod reaper;
 mod slot;
 mod state;
 mod stats;
 
 pub use front::{
-    alloc, alloc_as, alloc_or, alloc_zeroed, free, free_aligned_as, free_sized, free_sized_as,
-    realloc, realloc_sized, try_alloc_computed, try_free, usable_size,
+    alloc, alloc_as, alloc_counted_or, alloc_or, alloc_zeroed, free, free_aligned_as, free_sized,
+    free_sized_as, realloc, realloc_sized, try_alloc_computed, try_free, usable_size,
 };
 pub use larder::Larder;
 pub use mode::Mode;
+pub use profiled::write_profile;
 pub use reaper::reaper_interval;
 pub use stats::{ClassStats, GlobalStats};

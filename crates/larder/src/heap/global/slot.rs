@@ -1,4 +1,9 @@
-//! Two thread-local words: the thread's heap, and how far the thread is.
+//! Four thread-local words: the thread's heap for calls that count no bytes, how far the thread is, its heap, and the bytes to its
+//! next sample.
+//!
+//! Where a [profile](crate::heap::profile) counts the bytes of all allocations, the first word is null. So the fast path of an
+//! allocation, which looks at no other word, finds no heap and leaves the call to slower code, which counts; without a profile
+//! there is no instruction for it. A free by address looks at the third word, and a sampled block is none that a magazine takes.
 //!
 //! They lie in the initial thread-local block, where one load finds them. `thread_local!` would do in a program, but in a
 //! shared library it becomes a call, which may itself allocate.
@@ -17,7 +22,7 @@ pub(super) enum Stage {
     Ended = 2,
     /// It is making the program's heap.
     Making = 3,
-    /// It is inside of the checker: what is allocated on the way is not checked.
+    /// It is inside of the checker or the profile: what is allocated on the way is not checked, and no sample.
     Inside = 4,
 }
 
@@ -27,12 +32,12 @@ mod words {
 
     global_asm!(
         ".pushsection .tbss.larder_thread_0_1, \"awT\", @nobits",
-        ".balign 16",
+        ".balign 32",
         ".hidden larder_thread_0_1",
         ".globl larder_thread_0_1",
         ".type larder_thread_0_1, @object",
-        ".size larder_thread_0_1, 16",
-        "larder_thread_0_1: .zero 16",
+        ".size larder_thread_0_1, 32",
+        "larder_thread_0_1: .zero 32",
         ".popsection",
     );
 
@@ -54,6 +59,23 @@ mod words {
         word
     }
 
+    /// Where the words are.
+    #[inline(always)]
+    pub(super) fn all() -> *mut usize {
+        let words: *mut usize;
+        // SAFETY: as in `get`. The first word of a thread's block is its own address.
+        unsafe {
+            asm!(
+                "mov {words}, qword ptr fs:[0]",
+                "add {words}, qword ptr [rip + larder_thread_0_1@GOTTPOFF]",
+                words = out(reg) words,
+                options(nostack, readonly, pure),
+            );
+        }
+        words
+    }
+
+    #[inline(always)]
     pub(super) fn set<const N: usize>(value: usize) {
         // SAFETY: as in `get`.
         unsafe {
@@ -74,7 +96,11 @@ mod words {
     use core::cell::Cell;
 
     std::thread_local! {
-        static WORDS: [Cell<usize>; 2] = const { [Cell::new(0), Cell::new(0)] };
+        static WORDS: [Cell<usize>; 4] = const { [const { Cell::new(0) }; 4] };
+    }
+
+    pub(super) fn all() -> *mut usize {
+        WORDS.with(|words| words.as_ptr().cast())
     }
 
     #[inline(always)]
@@ -87,19 +113,60 @@ mod words {
     }
 }
 
+const QUICK: usize = 0;
+const STAGES: usize = 1;
+const HEAP: usize = 2;
+const GAP: usize = 3;
+
 /// This thread's heap. It lives as long as the word says so, and only the thread changes the word.
 #[inline(always)]
 pub(super) fn heap() -> Option<&'static Heap> {
-    let at = words::get::<0>() as *const Heap;
+    of::<HEAP>()
+}
+
+/// The same for an allocation, or a free by size, that nothing counts or looks at: none where there is a profile.
+#[inline(always)]
+pub(super) fn quick_heap() -> Option<&'static Heap> {
+    of::<QUICK>()
+}
+
+#[inline(always)]
+fn of<const N: usize>() -> Option<&'static Heap> {
+    let at = words::get::<N>() as *const Heap;
     // SAFETY: null, or what `set_heap` stored, alive until it stores something else; the references that this gives out
     // do not leave the functions of this module's parent, which store nothing else while they have one.
     unsafe { at.as_ref() }
 }
 
 /// # Safety
-/// The heap is this thread's alone until the word is changed.
+/// The heap is this thread's alone until the words are changed.
 pub(super) unsafe fn set_heap(heap: Option<core::ptr::NonNull<Heap>>) {
-    words::set::<0>(heap.map_or(0, |heap| heap.as_ptr() as usize));
+    let heap = heap.map_or(0, |heap| heap.as_ptr() as usize);
+    words::set::<HEAP>(heap);
+    let counted = super::profiled::profile().is_some();
+    words::set::<QUICK>(if counted { 0 } else { heap });
+}
+
+/// This thread's heap, and the place of its [gap].
+#[inline(always)]
+pub(super) fn counted() -> Option<(&'static Heap, &'static core::cell::Cell<isize>)> {
+    let words = words::all();
+    // SAFETY: the words live as long as the thread, to which the references stay; and as in `of`.
+    unsafe {
+        let heap = words.add(HEAP).read() as *const Heap;
+        Some((heap.as_ref()?, &*words.add(GAP).cast()))
+    }
+}
+
+/// Bytes to the next sample. 0 only where none was [set](set_gap); not above 0 where a sample is due.
+#[inline(always)]
+pub(super) fn gap() -> isize {
+    words::get::<GAP>() as isize
+}
+
+#[inline(always)]
+pub(super) fn set_gap(bytes: isize) {
+    words::set::<GAP>(bytes as usize);
 }
 
 /// The bits of the second word that are the stage; above them is what a new thread has freed.
@@ -110,17 +177,17 @@ const FREES: usize = 16;
 
 /// A new thread frees something: true once, when it has done that [often](FREES).
 pub(super) fn has_freed_often() -> bool {
-    let word = words::get::<1>();
+    let word = words::get::<STAGES>();
     let count = word / (STAGE + 1);
     let counts = word & STAGE == Stage::New as usize && count < FREES;
     if counts {
-        words::set::<1>(word + STAGE + 1);
+        words::set::<STAGES>(word + STAGE + 1);
     }
     counts && count + 1 == FREES
 }
 
 pub(super) fn stage() -> Stage {
-    match words::get::<1>() & STAGE {
+    match words::get::<STAGES>() & STAGE {
         0 => Stage::New,
         1 => Stage::Started,
         2 => Stage::Ended,
@@ -130,7 +197,7 @@ pub(super) fn stage() -> Stage {
 }
 
 pub(super) fn set_stage(stage: Stage) {
-    words::set::<1>(stage as usize);
+    words::set::<STAGES>(stage as usize);
 }
 
 #[cfg(all(test, not(any(loom, shuttle, miri))))]

@@ -1,8 +1,9 @@
 //! A growing hash table whose entries have numbers and never move, in memory straight from the system.
 
+use core::marker::PhantomData;
 use std::sync::Arc;
 
-use crate::os::{MetaSlice, OsError, System, ZeroIsValid};
+use crate::os::{MetaRegion, MetaSlice, OsError, Span, System, ZeroIsValid};
 
 /// Entries of the first chunk; every later one doubles.
 const FIRST: usize = 64;
@@ -30,12 +31,25 @@ unsafe impl ZeroIsValid for u32 {}
 pub(super) struct Table<T> {
     system: Arc<dyn System>,
     /// Slot i is number i + FIRST, and chunk c has the numbers from FIRST * 2^c on.
-    chunks: [Option<MetaSlice<Slot<T>>>; CHUNKS],
+    chunks: [Option<Span>; CHUNKS],
     room: usize,
     /// The first of each bucket.
     buckets: MetaSlice<u32>,
     /// Highest number so far.
     used: u32,
+    of: PhantomData<T>,
+}
+
+// SAFETY: the table owns its chunks, as a vector does.
+unsafe impl<T: Send> Send for Table<T> {}
+
+impl<T> Drop for Table<T> {
+    fn drop(&mut self) {
+        for span in self.chunks.iter().flatten() {
+            // SAFETY: a whole region, whose pointers went with the table. A refusal leaks addresses.
+            let _ = unsafe { self.system.release(*span) };
+        }
+    }
 }
 
 fn place(number: u32) -> (usize, usize) {
@@ -53,9 +67,11 @@ impl<T: Entry> Table<T> {
             room: 0,
             buckets: MetaSlice::new(system.clone(), buckets)?,
             used: 0,
+            of: PhantomData,
         })
     }
 
+    #[cfg(feature = "debug-heap")]
     pub(super) fn system(&self) -> &Arc<dyn System> {
         &self.system
     }
@@ -67,10 +83,12 @@ impl<T: Entry> Table<T> {
     pub(super) fn reserve(&mut self) -> Result<(), OsError> {
         let wanted = self.used as usize + 1;
         while wanted >= self.room {
-            let refused = OsError::new("debug records", self.room, rustix::io::Errno::NOMEM);
+            let refused = OsError::new("records", self.room, rustix::io::Errno::NOMEM);
             let (chunk, _) = place(self.room as u32);
             let place = self.chunks.get_mut(chunk).ok_or(refused)?;
-            *place = Some(MetaSlice::new(self.system.clone(), FIRST << chunk)?);
+            let bytes = (FIRST << chunk) * size_of::<Slot<T>>();
+            let region = MetaRegion::new(self.system.clone(), bytes, align_of::<Slot<T>>())?;
+            *place = Some(region.into_span());
             self.room += FIRST << chunk;
         }
         if wanted > self.buckets.len() {
@@ -143,25 +161,29 @@ impl<T: Entry> Table<T> {
         &self.slot(number).entry
     }
 
+    #[cfg(feature = "debug-heap")]
     /// As [`get`](Self::get). Its hash stays.
     pub(super) fn get_mut(&mut self, number: u32) -> &mut T {
         &mut self.slot_mut(number).entry
     }
 
-    fn slot(&self, number: u32) -> &Slot<T> {
+    fn at(&self, number: u32) -> *mut Slot<T> {
         let (chunk, at) = place(number);
         match &self.chunks[chunk] {
-            Some(chunk) => &chunk[at],
+            // SAFETY: a chunk has as many slots as it has numbers.
+            Some(chunk) => unsafe { chunk.at.as_ptr().cast::<Slot<T>>().add(at) },
             None => unreachable!("there is no room for {number}"),
         }
     }
 
+    fn slot(&self, number: u32) -> &Slot<T> {
+        // SAFETY: zero at first, which is a value, and borrowed with the table.
+        unsafe { &*self.at(number) }
+    }
+
     fn slot_mut(&mut self, number: u32) -> &mut Slot<T> {
-        let (chunk, at) = place(number);
-        match &mut self.chunks[chunk] {
-            Some(chunk) => &mut chunk[at],
-            None => unreachable!("there is no room for {number}"),
-        }
+        // SAFETY: as above.
+        unsafe { &mut *self.at(number) }
     }
 
     /// All numbers that were given out.
@@ -169,11 +191,11 @@ impl<T: Entry> Table<T> {
         1..=self.used
     }
 
+    #[cfg(feature = "debug-heap")]
     /// Shows where the entries lie.
     pub(super) fn own(&self, f: &mut dyn FnMut((usize, usize))) {
         for chunk in self.chunks.iter().flatten() {
-            let from = chunk.as_ptr() as usize;
-            f((from, from + size_of_val::<[Slot<T>]>(chunk)));
+            f((chunk.addr(), chunk.addr() + chunk.len));
         }
     }
 
