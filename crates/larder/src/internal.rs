@@ -25,7 +25,7 @@ pub mod heap {
     pub use crate::heap::class::{CLASSES, GRAIN, MAX_SMALL, SIZES, class_of, class_of_layout};
     pub use crate::heap::global::{
         alloc, alloc_as, alloc_counted_or, alloc_or, alloc_zeroed, free, free_aligned_as,
-        free_sized, free_sized_as, realloc, realloc_sized, reaper_interval, try_alloc_computed,
-        try_free, usable_size, write_profile,
+        free_sized, free_sized_as, make, ready_profile, realloc, realloc_sized, reaper_interval,
+        try_alloc_computed, try_free, usable_size, write_profile,
     };
 }

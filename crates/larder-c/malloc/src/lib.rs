@@ -13,6 +13,7 @@
 //! | `start` | what happens when the library is loaded |
 //! | `report` | what is written at the program's end, where it is asked for |
 //! | `tls` | thread-local variables without the loader |
+//! | `unwind` | the unwinder, loaded when it is needed; the checking malloc, which walks stacks from the first block on, links it |
 //!
 //! The heap itself is [`larder::Larder`], which may be called at any time: before `main`, while it is being made, at a
 //! thread's end. Nothing here takes a lock or allocates, with one exception: where the program has replaced C++ operators, the
@@ -34,3 +35,5 @@ mod replaced;
 mod report;
 mod start;
 mod tls;
+#[cfg(lazy_unwinder)]
+mod unwind;

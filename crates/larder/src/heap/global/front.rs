@@ -20,6 +20,11 @@ fn or_null(result: Result<NonNull<u8>, AllocError>) -> *mut u8 {
     result.map_or(null_mut(), NonNull::as_ptr)
 }
 
+/// Makes the program's heap if it is not there. No thread has one of its own yet, and no memory is taken for blocks.
+pub fn make() {
+    let _ = state::global_or_make();
+}
+
 /// At least `size` bytes at a multiple of `align`, a power of two; null when there are none, or no such alignment.
 #[inline]
 #[must_use]

@@ -25,10 +25,10 @@ mod stats;
 
 pub use front::{
     alloc, alloc_as, alloc_counted_or, alloc_or, alloc_zeroed, free, free_aligned_as, free_sized,
-    free_sized_as, realloc, realloc_sized, try_alloc_computed, try_free, usable_size,
+    free_sized_as, make, realloc, realloc_sized, try_alloc_computed, try_free, usable_size,
 };
 pub use larder::Larder;
 pub use mode::Mode;
-pub use profiled::write_profile;
+pub use profiled::{ready_profile, write_profile};
 pub use reaper::reaper_interval;
 pub use stats::{ClassStats, GlobalStats};

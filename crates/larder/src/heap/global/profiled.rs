@@ -104,6 +104,14 @@ pub(super) fn begin(checked: bool) {
     unsafe { libc::atexit(end) };
 }
 
+/// Walks a stack for the first time, if there is a profile: the unwinder may load a library for that, which later waits for
+/// other threads. Samples before have no stack. The initialisation of a library that is loaded with the program calls this.
+pub fn ready_profile() {
+    if let Some(profile) = profile() {
+        inside(|| profile.begin_stacks());
+    }
+}
+
 /// Whether the environment asks for what lives at the end.
 fn leaks() -> bool {
     match environment(LEAKS).unwrap_or_default() {

@@ -23,7 +23,7 @@ mod out;
 mod pprof;
 mod samples;
 
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use rustix::fd::BorrowedFd;
@@ -47,6 +47,8 @@ pub(crate) struct Profile {
     /// The code of this library, whose frames are left out.
     own: (usize, usize),
     samples: ForkLock<Samples>,
+    /// Frames that are kept of a stack: none before the unwinder is ready.
+    frames: AtomicUsize,
     drawn: AtomicU64,
     /// When it began, in nanoseconds.
     begun: u64,
@@ -63,9 +65,16 @@ impl Profile {
             system,
             interval,
             own: own_module(),
+            frames: AtomicUsize::new(0),
             drawn: AtomicU64::new(0),
             begun: crate::os::coarse_now(),
         })
+    }
+
+    /// Samples have stacks from now on.
+    pub(crate) fn begin_stacks(&self) {
+        let _ = capture::<1>(1, self.own);
+        self.frames.store(MOST_FRAMES, Ordering::Relaxed);
     }
 
     /// Bytes from here to the next sample, at least 1. The same order of calls gives the same distances.
@@ -76,7 +85,8 @@ impl Profile {
 
     /// A block of `size` bytes was sampled, which this thread has just got. Allocates nothing, but the unwinder may.
     pub(crate) fn add(&self, at: usize, size: usize) {
-        let frames = capture::<MOST_FRAMES>(MOST_FRAMES, self.own);
+        let most = self.frames.load(Ordering::Relaxed);
+        let frames = capture::<MOST_FRAMES>(most, self.own);
         self.samples.lock().add(at, size, &frames);
     }
 

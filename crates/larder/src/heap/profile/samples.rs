@@ -9,7 +9,7 @@ use crate::os::lock::order::{Rank, Ranked};
 use crate::os::{MetaSlice, OsError, System, ZeroIsValid};
 
 /// Most frames of a stack.
-pub(super) const MOST_FRAMES: usize = 64;
+pub(super) const MOST_FRAMES: usize = 32;
 /// Most stacks. What comes from others is counted as from no stack.
 const MOST_STACKS: u32 = (1 << 16) - 1;
 const FIRST_BUCKETS: usize = 1 << 10;
