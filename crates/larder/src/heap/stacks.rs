@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn equal_stacks_have_one_number() {
         let mut stacks = Stacks::<8>::new(&system(), 100_001).unwrap();
-        let frames = capture(8, (0, 0));
+        let frames: Frames<8> = capture(8, (0, 0));
         let number = stacks.number(&frames);
         assert_ne!(number, 0);
         assert_eq!(stacks.number(&frames), number);
@@ -241,6 +241,6 @@ mod tests {
         assert_eq!(*stacks.numbers().end() as usize, 2 + numbers.len());
         assert_eq!(stacks.number(&made(usize::MAX)), 0, "there is no room");
         assert!(stacks.table.longest() < 16, "lists are short");
-        assert!(capture(2, (0, 0)).as_slice().len() == 2);
+        assert!(capture::<8>(2, (0, 0)).as_slice().len() == 2);
     }
 }

@@ -358,6 +358,23 @@ pub(super) fn start_helper(interval: Duration) -> std::io::Result<()> {
         .start_helper(interval)
 }
 
+/// As [`alloc_counted_or`], for callers that ask for more; null where it has none.
+#[inline(always)]
+fn alloc_counted_small(layout: Layout, zeroed: bool) -> *mut u8 {
+    let size = layout.size();
+    match small_class(size) {
+        Some(class) if layout.align() <= GRAIN => {
+            let block = alloc_counted_or(size, class, |_| null_mut());
+            if zeroed && !block.is_null() {
+                // SAFETY: just taken, with at least this size.
+                unsafe { block.write_bytes(0, size) };
+            }
+            block
+        }
+        _ => null_mut(),
+    }
+}
+
 /// What is large, or aligned to more than usual, or asked for by a thread without a heap; or cannot be.
 #[cold]
 #[inline(never)]
@@ -365,8 +382,14 @@ fn alloc_odd(size: usize, align: usize, zeroed: bool, origin: Origin) -> *mut u8
     let Ok(layout) = Layout::from_size_align(size, align) else {
         return null_mut();
     };
-    if let Some(object) = profiled::alloc(layout, zeroed) {
-        return object.as_ptr();
+    if slot::quick_heap().is_none() {
+        let block = alloc_counted_small(layout, zeroed);
+        if !block.is_null() {
+            return block;
+        }
+        if let Some(object) = profiled::alloc(layout, zeroed) {
+            return object.as_ptr();
+        }
     }
     if let Some(heap) = slot::heap() {
         return or_null(if zeroed {

@@ -100,7 +100,7 @@ mod words {
     }
 
     pub(super) fn all() -> *mut usize {
-        WORDS.with(|words| words.as_ptr().cast())
+        WORDS.with(|words| words.as_ptr().cast::<usize>().cast_mut())
     }
 
     #[inline(always)]

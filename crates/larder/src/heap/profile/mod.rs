@@ -60,12 +60,15 @@ impl Profile {
     /// # Errors
     /// The system's refusal of memory.
     pub(crate) fn new(system: Arc<dyn System>, interval: usize) -> Result<Self, OsError> {
+        let own = own_module();
+        // A program is linked to the unwinder. A library that is preloaded loads it, when it is ready for that.
+        let frames = if own == (0, 0) { MOST_FRAMES } else { 0 };
         Ok(Self {
             samples: ForkLock::new(Samples::new(&system, interval)?)?,
             system,
             interval,
-            own: own_module(),
-            frames: AtomicUsize::new(0),
+            own,
+            frames: AtomicUsize::new(frames),
             drawn: AtomicU64::new(0),
             begun: crate::os::coarse_now(),
         })
