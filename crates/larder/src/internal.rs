@@ -27,8 +27,10 @@ pub mod heap {
         CLASSES, GRAIN, MAX_SMALL, SIZES, class_of, class_of_layout, small_class_of_layout,
     };
     pub use crate::heap::global::marked::{
-        alloc, alloc_as, alloc_or, alloc_zeroed, free, free_aligned_as, free_sized_as, realloc,
-        try_alloc_computed, try_free, try_free_sized, usable_size,
+        alloc, alloc_as, alloc_counted_or, alloc_or, alloc_zeroed, free, free_aligned_as,
+        free_sized_as, realloc, try_alloc_computed, try_free, try_free_sized, usable_size,
     };
-    pub use crate::heap::global::{cache_bytes, decay_time, reaper_interval};
+    pub use crate::heap::global::{
+        cache_bytes, decay_time, make, ready_profile, reaper_interval, write_profile,
+    };
 }

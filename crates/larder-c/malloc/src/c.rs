@@ -15,7 +15,20 @@ pub(crate) const MOST: usize = isize::MAX as usize;
 // The last call cannot unwind, so the compiler makes it a jump, and the function needs no stack frame.
 #[unsafe(no_mangle)]
 extern "C" fn malloc(size: usize) -> *mut c_void {
-    heap::alloc_or(size, |size| malloc_slowly(size).cast()).cast()
+    let slowly = |size| malloc_slowly(size).cast();
+    heap::alloc_or(
+        size,
+        |size, class| malloc_counted(size, class).cast(),
+        slowly,
+    )
+    .cast()
+}
+
+/// Of a thread that has no heap, or whose bytes are counted for a profile.
+#[cold]
+#[inline(never)]
+extern "C" fn malloc_counted(size: usize, class: usize) -> *mut c_void {
+    heap::alloc_counted_or(size, class, |size| malloc_slowly(size).cast()).cast()
 }
 
 #[cold]

@@ -8,9 +8,12 @@
 //! | `c` | malloc, free, calloc, realloc, reallocarray and what asks about blocks |
 //! | `aligned` | the functions that take an alignment |
 //! | `operators` | `new` and `delete` of C++ |
+//! | `info` | what the heap holds, in the words of glibc's `malloc.h` |
+//! | `profile` | the heap profile at the program's word |
 //! | `start` | what happens when the library is loaded |
 //! | `report` | what is written at the program's end, where it is asked for |
 //! | `tls` | thread-local variables without the loader |
+//! | `unwind` | the unwinder, loaded when it is needed; the checking malloc, which walks stacks from the first block on, links it |
 //!
 //! The heap itself is [`larder::Larder`], which may be called at any time: before `main`, while it is being made, at a
 //! thread's end. Nothing here takes a lock or allocates, with one exception: where the program has replaced C++ operators, the
@@ -25,8 +28,12 @@
 mod aligned;
 mod c;
 mod errno;
+mod info;
 mod operators;
+mod profile;
 mod replaced;
 mod report;
 mod start;
 mod tls;
+#[cfg(lazy_unwinder)]
+mod unwind;

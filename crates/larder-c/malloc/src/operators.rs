@@ -81,7 +81,31 @@ unsafe extern "C-unwind" fn new(size: usize, align: usize, origin: Origin) -> *m
     if align > ALIGN {
         return slowly(size);
     }
-    heap::alloc_or(size, |size| slowly(size).cast()).cast()
+    // SAFETY: as above.
+    let counted = |size, class| unsafe { new_counted(size, class, align, origin) };
+    heap::alloc_or(
+        size,
+        |size, class| counted(size, class).cast(),
+        |size| slowly(size).cast(),
+    )
+    .cast()
+}
+
+/// As `malloc_counted`.
+///
+/// # Safety
+/// As for [`make_room`].
+#[cold]
+#[inline(never)]
+unsafe extern "C-unwind" fn new_counted(
+    size: usize,
+    class: usize,
+    align: usize,
+    origin: Origin,
+) -> *mut c_void {
+    // SAFETY: what it throws passes through this function, which has nothing to clean up.
+    let slowly = |size| unsafe { new_slowly(size, align, origin) };
+    heap::alloc_counted_or(size, class, |size| slowly(size).cast()).cast()
 }
 
 /// # Safety
@@ -215,7 +239,7 @@ operators! {
 ///
 /// # Safety
 /// The block is of the matching `new`, with this alignment, and not deleted yet.
-#[inline]
+#[inline(always)]
 unsafe fn delete(block: *mut c_void, align: usize, call: Call) {
     // SAFETY: the caller's promise.
     unsafe {

@@ -10,13 +10,12 @@ static BEGIN: extern "C" fn() = begin;
 
 extern "C" fn begin() {
     make_heap();
+    heap::ready_profile();
     replaced::look();
 }
 
 /// Makes the heap before the program can register handlers for fork. The handlers that were registered first run last before a
 /// fork, so a handler of the program that allocates does not find the heap's locks taken.
 fn make_heap() {
-    let block = heap::alloc(1, 1);
-    // SAFETY: taken above, or null.
-    unsafe { heap::free(block) };
+    heap::make();
 }

@@ -62,13 +62,17 @@ mod tests {
                 .filter(|name| preload(&Vec::from_iter(experiments::find(name)), names))
                 .collect()
         };
-        assert_eq!(users(&LARDER), ["object-caches", "programs"]);
+        assert_eq!(
+            users(&LARDER),
+            ["object-caches", "malloc-processes", "programs"]
+        );
         assert_eq!(
             users(&SNMALLOC),
             [
                 "object-caches",
                 "alloc-sweep",
                 "alloc-workloads",
+                "malloc-processes",
                 "programs"
             ]
         );

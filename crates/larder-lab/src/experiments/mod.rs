@@ -6,6 +6,7 @@ mod allocators;
 pub mod arenas;
 pub mod block_cache;
 pub mod id_space;
+pub mod malloc_processes;
 pub mod object_caches;
 pub mod page_buffers;
 pub mod page_pool;
@@ -36,6 +37,7 @@ pub fn all() -> Vec<Box<dyn Experiment>> {
         Box::new(use_once::USE_ONCE),
         Box::new(replacement::REPLACEMENT),
         Box::new(simulator::SIMULATOR),
+        Box::new(malloc_processes::MALLOC_PROCESSES),
         Box::new(programs::PROGRAMS),
     ]
 }

@@ -432,3 +432,57 @@ fn what_is_missing_is_one_line_with_what_brings_it() {
         "{one}"
     );
 }
+
+/// With a sample for each byte every allocation is one.
+#[test]
+fn a_profile_is_written_and_what_lives_is_listed() {
+    let (home, library) = (Home::new(), library());
+    let file = home.path().join("heap.pb.gz");
+    let named = file.to_str().unwrap();
+    let sampled = [
+        "--heap-profile-interval",
+        "1",
+        "--leaks",
+        "--json",
+        "--heap-profile",
+        named,
+    ];
+    // A child of another program, and the program itself.
+    let words = ["--", "sh", "-c", "ls -d /; exec ls -d /"];
+    let (code, out, err) = run(&home, &library, &[&sampled[..], &words].concat());
+    assert_eq!((code, out.as_str()), (0, "/\n/\n"), "{err}");
+    let json: serde_json::Value = serde_json::from_str(&err).unwrap();
+    let alive = &json["alive"];
+    assert!(alive["bytes"].as_u64().unwrap() > 0 && alive["stacks"].as_u64().unwrap() > 0);
+    let frames = &alive["largest"][0]["frames"];
+    assert!(frames.to_string().contains("__libc_start_main"), "{frames}");
+    let profiles: Vec<_> = std::fs::read_dir(home.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.to_str().unwrap().starts_with(named))
+        .collect();
+    assert_eq!(profiles.len(), 2, "{profiles:?}");
+    for path in profiles {
+        let mut text = Vec::new();
+        let mut reader = flate2::read::GzDecoder::new(std::fs::File::open(&path).unwrap());
+        std::io::Read::read_to_end(&mut reader, &mut text).unwrap();
+        let text = String::from_utf8_lossy(&text);
+        assert!(
+            text.contains("inuse_space") && text.contains("bin/ls"),
+            "{path:?}"
+        );
+    }
+    let mut left = std::fs::read_dir(std::env::temp_dir()).unwrap();
+    let ours = format!("larder-heap-{}-", std::process::id());
+    assert!(!left.any(|e| e.unwrap().file_name().to_string_lossy().starts_with(&ours)));
+
+    let both = ["--debug", "on", "--leaks", "--", "true"];
+    assert_eq!(run(&home, &library, &both).0, 2);
+    // `kill` is the shell's own.
+    let killed = ["--leaks", "--", "sh", "-c", "kill -9 $$"];
+    let (code, _, err) = run(&home, &library, &killed);
+    assert!(
+        code == 137 && err.contains("wrote no heap profile"),
+        "{err}"
+    );
+}

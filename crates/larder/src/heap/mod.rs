@@ -37,7 +37,11 @@ pub(crate) mod global;
 mod growth;
 mod one_owner;
 mod pattern;
+mod profile;
 mod resize;
+mod stacks;
+mod stderr;
+mod table;
 
 pub use account::HeapStats;
 pub(crate) use call::{Call, Checker, Claim, Origin, Outcome};

@@ -626,7 +626,7 @@ impl Heap {
         self.alloc_run(layout, zeroed)
     }
 
-    /// A run of pages, also for sizes that have a class. It is given back by its address, so not for those of the table.
+    /// A run of pages, whatever the layout's size. It is given back by its address.
     #[cold]
     pub(super) fn alloc_run(
         &self,

@@ -63,10 +63,10 @@ mod tests {
         // SAFETY: the array's own bytes.
         unsafe {
             assert_eq!(changed(at, 100, FREED), None);
-            fill(at + 70, 2, NEW);
+            fill(at + 70, 2, 0xca);
             assert_eq!(changed(at, 100, FREED), Some(70));
             assert_eq!(changed(at, 70, FREED), None);
-            assert_eq!(changed(at, 0, BEFORE), None);
+            assert_eq!(changed(at, 0, 0xfb), None);
         }
     }
 }

@@ -5,6 +5,7 @@ use std::fs;
 use rustix::fs::{Mode, OFlags};
 
 use super::decided::Decided;
+use super::{Linux, System};
 
 /// Largest number of CPUs that Linux can be built for: the bound where the machine reports none.
 pub(crate) const MAX_CPUS: usize = 8192;
@@ -15,9 +16,9 @@ pub(crate) fn possible_cpus() -> usize {
     static POSSIBLE: Decided<usize> = Decided::new();
     // Reading it takes as long as making everything else of a stock.
     POSSIBLE.get_or_decide(|| {
-        fs::read_to_string("/sys/devices/system/cpu/possible")
-            .ok()
-            .and_then(|s| last_cpu(&s))
+        let mut text = [0; 256];
+        read_start(c"/sys/devices/system/cpu/possible", &mut text)
+            .and_then(last_cpu)
             .map_or(MAX_CPUS, |n| n + 1)
     })
 }
@@ -32,6 +33,14 @@ pub(crate) fn usable_cpus() -> usize {
         }
         rustix::thread::sched_getaffinity(None).map_or(1, |cpus| cpus.count().max(1) as usize)
     })
+}
+
+/// The text of a short file, without an allocation.
+fn read_start<'a>(path: &core::ffi::CStr, text: &'a mut [u8]) -> Option<&'a str> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    let file = rustix::fs::open(path, flags, Mode::empty()).ok()?;
+    let n = rustix::io::read(&file, &mut *text).ok()?;
+    core::str::from_utf8(text.get(..n)?).ok()
 }
 
 /// Highest number in a list such as `0-3,8-11`.
@@ -51,6 +60,15 @@ pub(crate) fn physical_memory() -> usize {
 /// Whether the machine grants no more memory than it has, counting what is accessible though it be untouched
 /// (`vm.overcommit_memory` is 2).
 pub(crate) fn counts_all_memory() -> bool {
+    // More than there can be is granted only where it does not count. That is known sooner than what the file says.
+    let more = physical_memory().saturating_mul(16);
+    if !cfg!(miri)
+        && let Ok(span) = Linux.reserve_committed(more.max(1 << 30), 1)
+    {
+        // SAFETY: just reserved, and known to no other code. A refusal leaks addresses.
+        let _ = unsafe { Linux.release(span) };
+        return false;
+    }
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
     let mut word = [0];
     rustix::fs::open(c"/proc/sys/vm/overcommit_memory", flags, Mode::empty())

@@ -85,31 +85,36 @@ fn unmap(call: &'static str, at: *mut u8, len: usize) -> Result<(), OsError> {
     unsafe { mm::munmap(at.cast(), len) }.map_err(|e| OsError::new(call, len, e))
 }
 
+/// A fresh mapping of private memory, which takes none before it is touched.
+fn map_aligned(len: usize, align: usize, prot: ProtFlags) -> Result<Span, OsError> {
+    const CALL: &str = "mmap(reserve)";
+    let align = align.max(page_size());
+    if !align.is_power_of_two() {
+        return Err(OsError::new(CALL, len, Errno::INVAL));
+    }
+    // Reserve more than asked for, then give back what lies before and after the aligned part.
+    let slack = align - page_size();
+    let wide = len
+        .checked_add(slack)
+        .ok_or(OsError::new(CALL, len, Errno::NOMEM))?;
+    let got = map(CALL, wide, prot, MapFlags::PRIVATE | MapFlags::NORESERVE)?;
+    let head = got.addr().next_multiple_of(align) - got.addr();
+    let span = got.part(head, len);
+    // A refusal leaks these addresses; an error would leak all of them.
+    let _ = unmap(CALL, got.at.as_ptr(), head);
+    let _ = unmap(CALL, span.at.as_ptr().wrapping_add(len), wide - head - len);
+    Ok(span)
+}
+
 // SAFETY: the kernel's mappings are what the trait asks for.
 unsafe impl System for Linux {
     fn reserve(&self, len: usize, align: usize) -> Result<Span, OsError> {
-        const CALL: &str = "mmap(reserve)";
-        let align = align.max(page_size());
-        if !align.is_power_of_two() {
-            return Err(OsError::new(CALL, len, Errno::INVAL));
-        }
-        // Reserve more than asked for, then give back what lies before and after the aligned part.
-        let slack = align - page_size();
-        let wide = len
-            .checked_add(slack)
-            .ok_or(OsError::new(CALL, len, Errno::NOMEM))?;
-        let got = map(
-            CALL,
-            wide,
-            ProtFlags::empty(),
-            MapFlags::PRIVATE | MapFlags::NORESERVE,
-        )?;
-        let head = got.addr().next_multiple_of(align) - got.addr();
-        let span = got.part(head, len);
-        // A refusal leaks these addresses; an error would leak all of them.
-        let _ = unmap(CALL, got.at.as_ptr(), head);
-        let _ = unmap(CALL, span.at.as_ptr().wrapping_add(len), wide - head - len);
-        Ok(span)
+        map_aligned(len, align, ProtFlags::empty())
+    }
+
+    /// One call.
+    fn reserve_committed(&self, len: usize, align: usize) -> Result<Span, OsError> {
+        map_aligned(len, align, ProtFlags::READ | ProtFlags::WRITE)
     }
 
     fn reserve_hugetlb(&self, len: usize, size: HugePageSize) -> Result<Span, OsError> {

@@ -31,13 +31,7 @@ impl MetaRegion {
             .max(1)
             .checked_next_multiple_of(page_size())
             .ok_or(too_large)?;
-        let span = system.reserve(len, align)?;
-        // SAFETY: the span was just reserved and is not known to other code.
-        if let Err(error) = unsafe { system.commit(span) } {
-            // SAFETY: as above. The first error is the one worth telling.
-            let _ = unsafe { system.release(span) };
-            return Err(error);
-        }
+        let span = system.reserve_committed(len, align)?;
         Ok(Self { span, system })
     }
 
@@ -57,6 +51,8 @@ impl MetaRegion {
 }
 
 impl Drop for MetaRegion {
+    // Called in many places, none of them often.
+    #[inline(never)]
     fn drop(&mut self) {
         // SAFETY: the span is exactly what `reserve` returned; the owner of the region held all pointers into it.
         // A refusal leaks addresses; `drop` cannot report it.

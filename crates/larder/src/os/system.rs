@@ -166,6 +166,21 @@ pub unsafe trait System: fmt::Debug + Send + Sync {
     /// The kernel's refusal, usually for want of address space.
     fn reserve(&self, len: usize, align: usize) -> Result<Span, OsError>;
 
+    /// Reserves and [commits](Self::commit) at once.
+    ///
+    /// # Errors
+    /// The system's refusal; then nothing is reserved.
+    fn reserve_committed(&self, len: usize, align: usize) -> Result<Span, OsError> {
+        let span = self.reserve(len, align)?;
+        // SAFETY: the span was just reserved and is not known to other code.
+        if let Err(error) = unsafe { self.commit(span) } {
+            // SAFETY: as above. The first error is the one worth telling.
+            let _ = unsafe { self.release(span) };
+            return Err(error);
+        }
+        Ok(span)
+    }
+
     /// Reserves accessible memory from the machine's pool of huge pages (hugetlb). [`HugePageSize`] shows it.
     ///
     /// # Errors

@@ -115,7 +115,7 @@ impl Space {
     /// Calls `take` with each page's number and whether it is known to be zero.
     pub(super) fn take_ready(&mut self, most: usize, take: &mut dyn FnMut(usize, bool)) -> usize {
         let mut n = 0;
-        while n < most {
+        while n < most && self.frontier > 0 {
             let Some(b) = self.partial.first().or_else(|| self.whole.first()) else {
                 break;
             };
@@ -337,6 +337,10 @@ impl Space {
     }
 
     fn find_short_in(&self, set: &BlockSet, pages: fn(Block) -> u64, n: usize) -> Option<usize> {
+        if self.frontier == 0 {
+            // Not even the sets were touched yet.
+            return None;
+        }
         let mut from = 0;
         for _ in 0..RUN_SEARCH {
             let b = set.next(from)?;

@@ -5,4 +5,5 @@
 mod common;
 mod debug;
 mod misuses;
+mod profile;
 mod programs;

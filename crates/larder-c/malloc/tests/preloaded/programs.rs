@@ -38,6 +38,11 @@ fn every_function_keeps_its_contract() {
 }
 
 #[test]
+fn what_the_heap_holds_is_the_same_by_every_function() {
+    suite("info.c", 100, plain);
+}
+
+#[test]
 fn blocks_do_not_overlap_and_keep_what_is_written() {
     suite("sizes.c", 2, plain);
 }
@@ -201,7 +206,8 @@ fn nothing_else_leaves_the_library() {
             .join(" ");
         assert_eq!(
             names,
-            "aligned_alloc calloc free free_aligned_sized free_sized malloc malloc_trim malloc_usable_size \
+            "aligned_alloc calloc free free_aligned_sized free_sized larder_heap_profile_write mallinfo mallinfo2 malloc \
+             malloc_info malloc_stats malloc_trim malloc_usable_size mallopt \
              memalign posix_memalign pvalloc realloc reallocarray valloc"
         );
         assert_eq!(all.matches("_Zn").count(), 8);

@@ -1,5 +1,7 @@
 //! `run`: another program on larder's malloc, and what it allocated.
 
+mod names;
+mod profile;
 mod said;
 
 use std::ffi::OsString;
@@ -18,6 +20,7 @@ use super::global::Global;
 use super::output;
 use super::output::print_json;
 use crate::preload::larder::{MALLOC, MALLOC_DEBUG};
+use profile::{Alive, Files};
 use said::Said;
 
 /// Run a program on larder's malloc, and say what it allocated.
@@ -26,6 +29,9 @@ use said::Said;
 The program runs as it would without larder, and larder exits with its exit code, or with 128 + n where signal n ended it. \
 After its end larder prints on standard error, or into --out, what the program allocated. A program that is linked statically \
 or runs with another user's rights loads no library; one that ends by a signal or by _exit reports nothing.
+
+--heap-profile and --leaks sample allocations, one for each 512 KiB or so, with the stack of the call. The cost is about a \
+hundredth. All numbers are estimates; what an estimate says of a few samples is rough.
 
 --debug records every block, puts guard bytes around it and checks them. On a misuse (a write outside of a block or into a \
 freed one, a double free, a free of a wrong pointer, a wrong size, alignment or function) the library prints the stacks of \
@@ -39,6 +45,8 @@ Examples:
   larder run --reap 10 -- ./server
   larder run --debug on,leaks=3 -- ./test
   larder run --debug guard=100,keep-going -- ./server
+  larder run --heap-profile heap.pb.gz -- ./server && go tool pprof -http=: heap.pb.gz
+  larder run --leaks -- ./test
 
 Exit codes of larder's own: 2 wrong usage, 4 the library or the program is missing, 5 a file cannot be written.")]
 pub(super) struct Run {
@@ -60,6 +68,16 @@ pub(super) struct Run {
     /// memory that was returned is needed again soon].
     #[arg(long, value_name = "BYTES", value_parser = cached)]
     cache: Option<String>,
+    /// Write a profile of the heap here, for `go tool pprof` and others: which stacks allocated how much, and what of it lived at the
+    /// end. Other processes that the program started have their number behind the name.
+    #[arg(long, value_name = "FILE.pb.gz", conflicts_with = "debug")]
+    heap_profile: Option<PathBuf>,
+    /// List the stacks that allocated most of what lived at the end, by the same samples.
+    #[arg(long, conflicts_with = "debug")]
+    leaks: bool,
+    /// Mean bytes between samples, 1 to 1 GiB [default: 524288].
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=1 << 30))]
+    heap_profile_interval: Option<u32>,
     /// Also print the size classes.
     #[arg(long)]
     stats: bool,
@@ -133,6 +151,16 @@ pub(super) fn run(global: &Global, args: &Run, out: &mut dyn Write) -> Outcome {
     if let Some(options) = &args.debug {
         command.env("LARDER_MALLOC_DEBUG", options);
     }
+    let files = match args.heap_profile.is_some() || args.leaks {
+        true => Some(Files::new()?),
+        false => None,
+    };
+    if let Some(files) = &files {
+        command.env("LARDER_HEAP_PROFILE", files.pattern());
+        if let Some(bytes) = args.heap_profile_interval {
+            command.env("LARDER_HEAP_PROFILE_INTERVAL", bytes.to_string());
+        }
+    }
     out.flush()?;
     let mut child = command.spawn().map_err(|e| {
         Failure::refused(format!(
@@ -147,7 +175,14 @@ pub(super) fn run(global: &Global, args: &Run, out: &mut dyn Write) -> Outcome {
     let said = Said::read(&lines.read()?, pid);
     // Before the end of this process, which runs no destructors.
     drop(lines);
-    tell(global, args, &said, status)?;
+    let alive = files.map(|files| {
+        if let Some(path) = &args.heap_profile {
+            files.save(path, pid)?;
+        }
+        args.leaks.then(|| files.alive(pid)).transpose()
+    });
+    let alive = alive.transpose()?.flatten();
+    tell(global, args, &said, alive.as_ref(), status)?;
     match code(status) {
         0 => Ok(()),
         // The program's own code, whatever it means: the commands' failures have no such thing.
@@ -216,7 +251,13 @@ pub(super) fn code(status: ExitStatus) -> i32 {
         .unwrap_or(1)
 }
 
-fn tell(global: &Global, args: &Run, said: &Said, status: ExitStatus) -> Outcome {
+fn tell(
+    global: &Global,
+    args: &Run,
+    said: &Said,
+    alive: Option<&Alive>,
+    status: ExitStatus,
+) -> Outcome {
     let mut text = Vec::new();
     if global.json {
         let json = json!({
@@ -226,10 +267,14 @@ fn tell(global: &Global, args: &Run, said: &Said, status: ExitStatus) -> Outcome
             "signal": status.signal(),
             "allocated": said.own,
             "others": said.others,
+            "alive": alive,
         });
         print_json(&mut text, &json)?;
     } else {
         said.print(args.stats, &mut text)?;
+        if let Some(alive) = alive {
+            alive.print(&mut text)?;
+        }
     }
     match &args.out {
         Some(path) => output::write_file(path, &String::from_utf8_lossy(&text)),

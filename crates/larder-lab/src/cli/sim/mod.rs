@@ -44,7 +44,11 @@ pub(super) fn run(global: &Global, args: &Sim, out: &mut dyn Write) -> Outcome {
     if args.mrc {
         return mrc(global, args, out);
     }
-    let (rows, bends, failed) = rows(global, args)?;
+    let Simulated {
+        rows,
+        bends,
+        failed,
+    } = simulated(global, args)?;
     if let Some(path) = &args.html {
         page::write(&rows, &bends, &[], path)?;
         output::hint(global, &format!("wrote {}", path.display()));
@@ -140,12 +144,19 @@ struct Bend {
     block_size: u32,
 }
 
+/// What came of the traces, and the failure of the last one that could not be read.
+struct Simulated {
+    rows: Vec<Row>,
+    bends: Vec<Bend>,
+    failed: Option<Failure>,
+}
+
 /// Blocks that the sample of a curve keeps: traces of fewer are looked at whole.
 const SAMPLED: usize = 8192;
 
 /// Runs every trace, rule and size. A trace is kept in memory only where a rule must know its future. One that cannot be read does
 /// not stop the others: its failure comes with their rows.
-fn rows(global: &Global, args: &Sim) -> Result<(Vec<Row>, Vec<Bend>, Option<Failure>), Failure> {
+fn simulated(global: &Global, args: &Sim) -> Result<Simulated, Failure> {
     let (mut rows, mut bends, mut failed) = (Vec::new(), Vec::new(), None);
     let mut policies = args.what.policies()?;
     let asked = args.what.policy.as_ref();
@@ -182,7 +193,11 @@ fn rows(global: &Global, args: &Sim) -> Result<(Vec<Row>, Vec<Bend>, Option<Fail
     }
     match failed {
         Some(failure) if rows.is_empty() => Err(failure),
-        failed => Ok((rows, bends, failed)),
+        failed => Ok(Simulated {
+            rows,
+            bends,
+            failed,
+        }),
     }
 }
 

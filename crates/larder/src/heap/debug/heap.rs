@@ -11,9 +11,9 @@ use super::inner::{Inner, Touched};
 use super::leaks::Here;
 use super::options::Options;
 use super::records::{self, Record};
-use super::stacks::{Frames, Walks, capture};
 use super::storage::Storage;
-use super::symbol;
+use super::{Frames, MOST_FRAMES, symbol};
+use crate::heap::stacks::{Walks, capture, own_module};
 use crate::heap::{AllocError, Call, Checker, Claim, Classes, Origin, Outcome};
 use crate::objects::ObjectError;
 use crate::os::forked::ForkLock;
@@ -57,7 +57,7 @@ pub(crate) struct DebugHeap {
     inject: Inject,
     /// The code of this library.
     own: (usize, usize),
-    walks: Option<Walks>,
+    walks: Option<Walks<MOST_FRAMES>>,
     pub(super) storage: Storage,
     pub(super) inner: ForkLock<Inner>,
     /// Of the process that made it.
@@ -77,7 +77,7 @@ impl DebugHeap {
         Ok(Self {
             options,
             inject: Inject::new(),
-            own: symbol::own_module(),
+            own: own_module(),
             // Without memory for them each stack is walked.
             walks: (options.frames > 0)
                 .then(|| Walks::new(&system).ok())

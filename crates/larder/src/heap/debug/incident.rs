@@ -2,9 +2,9 @@
 
 use core::fmt::{self, Write};
 
+use super::Frames;
 use super::output::Output;
 use super::records::{self, Record};
-use super::stacks::Frames;
 use super::symbol;
 use crate::heap::{Call, Claim};
 

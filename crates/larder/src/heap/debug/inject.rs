@@ -3,7 +3,7 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::options::Options;
-use super::stacks::mix;
+use crate::heap::stacks::mix;
 
 /// Counts allocations, and says which of them fail. The same seed and the same order of allocations give the same failures.
 #[derive(Debug)]

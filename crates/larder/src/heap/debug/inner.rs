@@ -9,9 +9,10 @@ use std::sync::Arc;
 use super::incident::{Incident, Kind, Seen};
 use super::options::Options;
 use super::records::{GONE, KEPT, LIVE, Queue, Record, Records};
-use super::stacks::{Frames, Stacks};
 use super::storage::{Ownership, Storage};
+use super::{Frames, MOST_FRAMES};
 use crate::heap::pattern;
+use crate::heap::stacks::Stacks;
 use crate::heap::{Claim, Outcome};
 use crate::os::lock::order::{Rank, Ranked};
 use crate::os::{OsError, System};
@@ -28,7 +29,7 @@ impl Ranked for Inner {
 #[derive(Debug)]
 pub(super) struct Inner {
     pub(super) records: Records,
-    pub(super) stacks: Stacks,
+    pub(super) stacks: Stacks<MOST_FRAMES>,
     options: Options,
     /// Freed blocks, the oldest first: ordinary ones, those between guard pages, and those whose memory went.
     kept: Queue,
@@ -40,7 +41,7 @@ impl Inner {
     pub(super) fn new(system: &Arc<dyn System>, options: Options) -> Result<Self, OsError> {
         Ok(Self {
             records: Records::new(system)?,
-            stacks: Stacks::new(system)?,
+            stacks: Stacks::new(system, u32::MAX)?,
             options,
             kept: Queue::default(),
             kept_guarded: Queue::default(),

@@ -38,10 +38,8 @@ mod leaks;
 mod options;
 mod output;
 mod records;
-mod stacks;
 mod storage;
 mod symbol;
-mod table;
 
 pub use super::call::Origin;
 pub(crate) use heap::DebugHeap;
@@ -49,4 +47,8 @@ pub use heap::LiveBlock;
 pub(crate) use leaks::Here;
 pub use leaks::LeakStats;
 pub use options::{BadWord, Options};
-pub(crate) use output::{keep_stderr, say};
+pub(crate) use output::say;
+
+/// Most frames of a stack.
+const MOST_FRAMES: usize = 32;
+type Frames = super::stacks::Frames<MOST_FRAMES>;

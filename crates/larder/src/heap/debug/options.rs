@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use super::stacks::MOST_FRAMES;
+use super::MOST_FRAMES;
 
 /// Bytes of a redzone, least and most.
 const REDZONE: (u64, u64) = (16, 4096);

@@ -6,10 +6,11 @@
 
 use core::cell::UnsafeCell;
 use core::fmt;
-use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::fd::{BorrowedFd, IntoRawFd};
 use rustix::io::Errno;
+
+use crate::heap::stderr;
 
 const ROOM: usize = 16 << 10;
 const SMALL: usize = 256;
@@ -28,48 +29,6 @@ static BUFFERS: [Buffer; 4] = [const {
         bytes: UnsafeCell::new([0; ROOM]),
     }
 }; 4];
-
-/// A second descriptor of standard error, and the file that it stands for. Programs close the first one before they end.
-static SECOND: AtomicI32 = AtomicI32::new(-1);
-static DEVICE: AtomicU64 = AtomicU64::new(0);
-static INODE: AtomicU64 = AtomicU64::new(0);
-/// Where no program looks for its own.
-const LOWEST: i32 = 200;
-
-/// Keeps standard error open for reports at the program's end.
-pub(crate) fn keep_stderr() {
-    let stderr = rustix::stdio::stderr();
-    if let Ok(file) = rustix::fs::fstat(stderr)
-        && let Ok(second) = rustix::io::fcntl_dupfd_cloexec(stderr, LOWEST)
-    {
-        DEVICE.store(file.st_dev, Ordering::Relaxed);
-        INODE.store(file.st_ino, Ordering::Relaxed);
-        SECOND.store(second.into_raw_fd(), Ordering::Release);
-    }
-}
-
-fn write(bytes: &[u8]) -> Result<usize, Errno> {
-    match rustix::io::write(rustix::stdio::stderr(), bytes) {
-        Err(Errno::BADF) => {
-            let second = SECOND.load(Ordering::Acquire);
-            if second < 0 {
-                return Err(Errno::BADF);
-            }
-            // SAFETY: a number that was a descriptor. The program may have closed it and opened something else; then it
-            // is another file, and is left alone.
-            let second = unsafe { BorrowedFd::borrow_raw(second) };
-            let file = rustix::fs::fstat(second)?;
-            let is_same = file.st_dev == DEVICE.load(Ordering::Relaxed)
-                && file.st_ino == INODE.load(Ordering::Relaxed);
-            if is_same {
-                rustix::io::write(second, bytes)
-            } else {
-                Err(Errno::BADF)
-            }
-        }
-        result => result,
-    }
-}
 
 /// A message on its way; written when it is dropped, or when the buffer is full.
 pub(super) struct Output {
@@ -103,7 +62,7 @@ impl Output {
         let len = self.len;
         let mut rest = &self.bytes()[..len];
         while !rest.is_empty() {
-            match write(rest) {
+            match stderr::write(rest) {
                 Ok(n) if n > 0 => rest = &rest[n..],
                 Err(Errno::INTR) => {}
                 // There is nowhere to report that standard error cannot be written.

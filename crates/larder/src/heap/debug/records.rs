@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::stacks::mix;
-use super::table::{Entry, Table};
 use crate::heap::Origin;
+use crate::heap::stacks::mix;
+use crate::heap::table::{Entry, Table};
 use crate::os::{OsError, System, ZeroIsValid};
 
 /// In use by the program.

@@ -5,7 +5,7 @@ use core::ffi::{CStr, c_void};
 use core::fmt::{self, Write};
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use super::stacks::Frames;
+use super::Frames;
 
 /// Bytes of a signal handler's stack on which names can be looked up.
 const LEAST_STACK: usize = 128 << 10;
@@ -130,46 +130,4 @@ fn text(name: &CStr, out: &mut dyn Write) -> fmt::Result {
         }
     }
     Ok(())
-}
-
-/// The range of code and data of the shared library that this is in; nothing when it is the program itself, whose
-/// frames are of interest.
-pub(super) fn own_module() -> (usize, usize) {
-    struct Find {
-        inside: usize,
-        range: (usize, usize),
-    }
-    unsafe extern "C" fn each(
-        info: *mut libc::dl_phdr_info,
-        _: libc::size_t,
-        find: *mut c_void,
-    ) -> libc::c_int {
-        // SAFETY: the loader's description of a module, and what `own_module` passed.
-        let (info, find) = unsafe { (&*info, &mut *find.cast::<Find>()) };
-        // SAFETY: the loader says how many headers there are.
-        let headers =
-            unsafe { core::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
-        let (mut low, mut high) = (usize::MAX, 0);
-        for header in headers.iter().filter(|h| h.p_type == libc::PT_LOAD) {
-            let from = (info.dlpi_addr + header.p_vaddr) as usize;
-            low = low.min(from);
-            high = high.max(from + header.p_memsz as usize);
-        }
-        if !(low..high).contains(&find.inside) {
-            return 0;
-        }
-        // SAFETY: a name of the loader's, or null. The program itself has an empty one.
-        let named = !info.dlpi_name.is_null() && unsafe { *info.dlpi_name } != 0;
-        if named {
-            find.range = (low, high);
-        }
-        1
-    }
-    let mut find = Find {
-        inside: own_module as *const () as usize,
-        range: (0, 0),
-    };
-    // SAFETY: the function keeps to what the loader wants, and the argument lives until it returns.
-    unsafe { libc::dl_iterate_phdr(Some(each), (&raw mut find).cast()) };
-    find.range
 }

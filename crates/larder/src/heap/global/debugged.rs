@@ -6,8 +6,8 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 
 use super::checked::inside;
 use super::fault;
-use crate::heap::Checker;
-use crate::heap::debug::{DebugHeap, Here, keep_stderr};
+use crate::heap::debug::{DebugHeap, Here};
+use crate::heap::{Checker, stderr};
 
 /// The program's heap, once it has its place.
 static HEAP: AtomicPtr<DebugHeap> = AtomicPtr::new(core::ptr::null_mut());
@@ -29,7 +29,7 @@ pub(super) fn begin(checker: &'static dyn Checker) {
     let checker: &dyn Any = checker;
     if let Some(heap) = checker.downcast_ref::<DebugHeap>() {
         HEAP.store(core::ptr::from_ref(heap).cast_mut(), Ordering::Release);
-        keep_stderr();
+        stderr::keep();
         fault::watch(heap);
         // SAFETY: a plain function that stays. A refusal (no memory) only means that the blocks are not looked at.
         unsafe { libc::atexit(end) };

@@ -17,7 +17,7 @@ use core::sync::atomic::Ordering;
 use super::checked::UNSAID;
 use super::front::{self, Hands};
 use super::state::{self, Global};
-use super::{misuse, slot};
+use super::{misuse, profiled, slot};
 use crate::heap::class::{MAX_TABLED, class_of_layout, computed_class, small_class};
 use crate::heap::{Call, Origin, SIZES};
 
@@ -28,17 +28,37 @@ pub fn alloc(size: usize, align: usize) -> *mut u8 {
     alloc_as(size, align, Origin::Malloc)
 }
 
-/// As [`alloc()`] with an alignment of 16, if the thread's magazines have a block of this size; else what `slow` answers.
+/// As [`alloc()`] with an alignment of 16, if the thread's magazines have a block of this size; else what `slow` answers, or
+/// `heapless`, with the size's class, where the thread has no heap, or a profile counts what it allocates: see [`alloc_counted_or`].
 #[inline(always)]
-pub fn alloc_or(size: usize, slow: impl FnOnce(usize) -> *mut u8) -> *mut u8 {
+pub fn alloc_or(
+    size: usize,
+    heapless: impl FnOnce(usize, usize) -> *mut u8,
+    slow: impl FnOnce(usize) -> *mut u8,
+) -> *mut u8 {
     // Not through an `Option` of a pointer, in which the compiler would look for null.
-    if let (Some(heap), Some(class)) = (slot::heap(), small_class(size))
+    if let Some(class) = small_class(size) {
+        let Some(heap) = slot::quick_heap() else {
+            return heapless(size, class);
+        };
         // SAFETY: the program's heap has marks.
-        && let Some(round) = unsafe { heap.try_get_marked(class) }
-    {
-        return round as *mut u8;
+        if let Some(round) = unsafe { heap.try_get_marked(class) } {
+            return round as *mut u8;
+        }
     }
     slow(size)
+}
+
+/// As [`alloc_or`] for a thread whose bytes a profile counts, if no sample is due; else what `slow` answers.
+#[inline(always)]
+pub fn alloc_counted_or(size: usize, class: usize, slow: impl FnOnce(usize) -> *mut u8) -> *mut u8 {
+    // SAFETY: the program's heap has marks.
+    front::counted_or(
+        size,
+        class,
+        |heap, class| unsafe { heap.try_get_marked(class) },
+        slow,
+    )
 }
 
 /// A block of the thread's magazines, for sizes whose class is computed: above 32 KiB, up to 1 MiB. They are a step away from `malloc`, whose
@@ -46,7 +66,7 @@ pub fn alloc_or(size: usize, slow: impl FnOnce(usize) -> *mut u8) -> *mut u8 {
 #[inline(always)]
 #[must_use]
 pub fn try_alloc_computed(size: usize) -> Option<NonNull<u8>> {
-    let (heap, class) = (slot::heap()?, computed_class(size)?);
+    let (heap, class) = (slot::quick_heap()?, computed_class(size)?);
     // SAFETY: as above.
     NonNull::new(unsafe { heap.try_get_marked(class) }? as *mut u8)
 }
@@ -137,7 +157,7 @@ pub unsafe fn free_sized_as(at: *mut u8, size: usize, align: usize, call: Call) 
 #[inline(always)]
 #[must_use]
 pub unsafe fn try_free_sized(at: *mut u8, size: usize) -> bool {
-    match (slot::heap(), small_class(size)) {
+    match (slot::quick_heap(), small_class(size)) {
         // SAFETY: the caller's promise.
         (Some(heap), Some(class)) => unsafe { heap.try_put_marked_as(at, class) },
         _ => false,
@@ -239,9 +259,10 @@ pub(super) fn give_up(object: NonNull<u8>, call: Call) -> Option<(&'static Globa
 }
 
 /// Does not return if a run of pages is not of the size that is said. It may be larger, to grow in place, and of a size that has a
-/// class of its own: then it grew to it.
+/// class of its own: then it grew to it. A profile's samples are such runs, too.
 fn check_large(object: NonNull<u8>, size: usize, align: usize, call: Call) {
     if size != UNSAID
+        && profiled::profile().is_none()
         && let Some(global) = state::global()
         && let Ok(bytes) = global.classes.family().large_bytes(object)
         && (size > bytes || said(size, align).is_some_and(|class| SIZES[class] <= MAX_TABLED))

@@ -19,14 +19,17 @@ mod larder;
 pub(crate) mod marked;
 mod misuse;
 mod mode;
+mod profiled;
 mod reaper;
 mod retention;
 mod slot;
 mod state;
 mod stats;
 
+pub use front::make;
 pub use larder::Larder;
 pub use mode::HeapMode;
+pub use profiled::{ready_profile, write_profile};
 pub use reaper::reaper_interval;
 pub use retention::{cache_bytes, decay_time};
 pub use stats::{ClassStats, GlobalStats};

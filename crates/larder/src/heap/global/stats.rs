@@ -1,6 +1,6 @@
 //! What the program's heap holds.
 
-use super::{HeapMode, bootstrap, state};
+use super::{HeapMode, bootstrap, slot, state};
 use crate::heap::{CLASSES, SIZES};
 
 /// One size class.
@@ -46,6 +46,8 @@ pub struct GlobalStats {
     pub out_bytes: usize,
     /// Bytes in use for what is known of slabs.
     pub metadata_bytes: usize,
+    /// Bytes of objects of the size classes that are in use. Those that are ready in the magazines of other threads count as such.
+    pub in_use_bytes: usize,
     /// Bytes that were given out before there was a heap.
     pub bootstrap_bytes: usize,
 }
@@ -61,6 +63,7 @@ pub(super) fn stats() -> GlobalStats {
         held_bytes: 0,
         out_bytes: 0,
         metadata_bytes: 0,
+        in_use_bytes: 0,
         bootstrap_bytes: bootstrap::used(),
     };
     if let Some(global) = state::global() {
@@ -70,12 +73,18 @@ pub(super) fn stats() -> GlobalStats {
         stats.held_bytes = pool.held_bytes;
         stats.out_bytes = pool.out_bytes;
         stats.metadata_bytes = family.metadata_bytes();
+        let mut in_use = 0;
         for (class, stats) in stats.classes.iter_mut().enumerate() {
             if let Some(cache) = global.classes.cache(class) {
                 let of = cache.stats();
                 (stats.held_bytes, stats.out, stats.slabs) = (of.held_bytes, of.out, of.slabs);
+                let stock = cache.stock().stats();
+                let ready = stock.full_magazines * stock.rounds;
+                in_use += of.out.saturating_sub(ready) * stats.size;
             }
         }
+        let ready = slot::heap().map_or(0, |heap| heap.stats().stocked_bytes);
+        stats.in_use_bytes = in_use.saturating_sub(ready);
     }
     stats
 }

@@ -23,7 +23,7 @@ use super::sync::{AtomicI64, AtomicU32, AtomicUsize, Ordering, yield_now};
 use crate::os::lock::order::sleeps;
 use crate::os::rseq::{Mode, mode};
 use crate::os::tries::SLOT_TRIES;
-use crate::os::{MAX_CPUS, MetaRegion, Span, System, fork, page_size, possible_cpus};
+use crate::os::{MAX_CPUS, MetaRegion, Span, System, fork, page_size, possible_cpus, usable_cpus};
 
 /// Why a magazine was not put in the CPU layer. It still belongs to the caller.
 #[derive(Debug)]
@@ -87,13 +87,18 @@ impl CpuLayer {
             Mode::PerCpu(registration) => (Kind::PerCpu, Sections::new(registration)),
             Mode::Locked(_) => (Kind::Locked, Sections::idle()),
         };
+        // Threads that cannot run at the same time need no slots of their own. To ask which CPUs are possible takes long.
+        let slots = match kind {
+            Kind::PerCpu => possible_cpus(),
+            Kind::Locked => usable_cpus().min(MAX_CPUS),
+        };
         Self {
             base: AtomicUsize::new(disabled()),
             sections,
             gate: AtomicUsize::new(disabled()),
             live: AtomicUsize::new(0),
-            slots: possible_cpus(),
-            reach: AtomicUsize::new(possible_cpus()),
+            slots,
+            reach: AtomicUsize::new(slots),
             kind,
             draining: AtomicU32::new(0),
             closed: AtomicU32::new(0),

@@ -207,8 +207,6 @@ impl FamilyBuilder {
         let pool = self.pages.build()?;
         let (span, system) = pool.ground();
         let mode = self.mode.unwrap_or_else(mode);
-        // Asked for once: it reads a file, which needs a heap, which this may become.
-        let _ = crate::os::possible_cpus();
         let interval_ns = u64::try_from(self.interval.as_nanos()).unwrap_or(u64::MAX);
         let inner = Arc::new(Inner {
             map: PageMap::new(&system, span, self.marks)?,

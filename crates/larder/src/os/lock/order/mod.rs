@@ -25,6 +25,8 @@ pub enum Rank {
     Arena,
     /// The records of a debug heap.
     DebugHeap,
+    /// The samples of a heap profile.
+    HeapProfile,
     /// The thread that reaps a family of caches.
     Reaper,
     /// The caches of a family by number.
@@ -74,6 +76,7 @@ mod checked {
             Self::IdLedger,
             Self::Arena,
             Self::DebugHeap,
+            Self::HeapProfile,
             Self::Reaper,
             Self::CacheTable,
             Self::Slabs,

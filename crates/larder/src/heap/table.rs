@@ -1,9 +1,10 @@
 //! A growing hash table whose entries have numbers and never move, in memory straight from the system.
 
+use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 use std::sync::Arc;
 
-use crate::os::{MetaSlice, OsError, System, ZeroIsValid, huge};
+use crate::os::{MetaRegion, MetaSlice, OsError, Span, System, ZeroIsValid, huge};
 
 /// Entries of the first chunk; every later one doubles.
 const FIRST: usize = 64;
@@ -31,12 +32,25 @@ unsafe impl ZeroIsValid for u32 {}
 pub(super) struct Table<T> {
     system: Arc<dyn System>,
     /// Slot i is number i + FIRST, and chunk c has the numbers from FIRST * 2^c on.
-    chunks: [Option<MetaSlice<Slot<T>>>; CHUNKS],
+    chunks: [Option<Span>; CHUNKS],
     room: usize,
     /// The first of each bucket.
     buckets: MetaSlice<u32>,
     /// Highest number so far.
     used: u32,
+    of: PhantomData<T>,
+}
+
+// SAFETY: the table owns its chunks, as a vector does.
+unsafe impl<T: Send> Send for Table<T> {}
+
+impl<T> Drop for Table<T> {
+    fn drop(&mut self) {
+        for span in self.chunks.iter().flatten() {
+            // SAFETY: a whole region, whose pointers went with the table. A refusal leaks addresses.
+            let _ = unsafe { self.system.release(*span) };
+        }
+    }
 }
 
 fn place(number: u32) -> (usize, usize) {
@@ -45,13 +59,14 @@ fn place(number: u32) -> (usize, usize) {
     ((log - FIRST.ilog2()) as usize, place - (1 << log))
 }
 
-/// Memory that is looked into at random.
-fn slice<T: ZeroIsValid>(system: &Arc<dyn System>, len: usize) -> Result<MetaSlice<T>, OsError> {
-    let mut slice = MetaSlice::new(system.clone(), len)?;
-    let all: *mut [T] = &raw mut *slice;
-    // SAFETY: the slice's own elements, which are borrowed here alone; nothing is written.
-    huge::want(unsafe { &mut *(all as *mut [MaybeUninit<T>]) });
-    Ok(slice)
+/// Memory that is looked into at random: in huge pages, if the system has them.
+fn at_random(region: MetaRegion) -> MetaRegion {
+    let Span { at, len } = region.span();
+    // SAFETY: the region's own bytes, to which there is no other pointer yet; nothing is written.
+    huge::want(unsafe {
+        core::slice::from_raw_parts_mut(at.cast::<MaybeUninit<u8>>().as_ptr(), len)
+    });
+    region
 }
 
 impl<T: Entry> Table<T> {
@@ -63,9 +78,11 @@ impl<T: Entry> Table<T> {
             room: 0,
             buckets: MetaSlice::new(system.clone(), buckets)?,
             used: 0,
+            of: PhantomData,
         })
     }
 
+    #[cfg(feature = "debug-heap")]
     pub(super) fn system(&self) -> &Arc<dyn System> {
         &self.system
     }
@@ -77,10 +94,12 @@ impl<T: Entry> Table<T> {
     pub(super) fn reserve(&mut self) -> Result<(), OsError> {
         let wanted = self.used as usize + 1;
         while wanted >= self.room {
-            let refused = OsError::new("debug records", self.room, rustix::io::Errno::NOMEM);
+            let refused = OsError::new("records", self.room, rustix::io::Errno::NOMEM);
             let (chunk, _) = place(self.room as u32);
             let place = self.chunks.get_mut(chunk).ok_or(refused)?;
-            *place = Some(slice(&self.system, FIRST << chunk)?);
+            let bytes = (FIRST << chunk) * size_of::<Slot<T>>();
+            let region = MetaRegion::new(self.system.clone(), bytes, align_of::<Slot<T>>())?;
+            *place = Some(at_random(region).into_span());
             self.room += FIRST << chunk;
         }
         if wanted > self.buckets.len() {
@@ -91,7 +110,7 @@ impl<T: Entry> Table<T> {
 
     /// Twice as many buckets. Without memory the lists get longer, and that is all.
     fn widen(&mut self) {
-        let Ok(buckets) = slice(&self.system, self.buckets.len() * 2) else {
+        let Ok(buckets) = MetaSlice::new(self.system.clone(), self.buckets.len() * 2) else {
             return;
         };
         self.buckets = buckets;
@@ -153,25 +172,29 @@ impl<T: Entry> Table<T> {
         &self.slot(number).entry
     }
 
+    #[cfg(feature = "debug-heap")]
     /// As [`get`](Self::get). Its hash stays.
     pub(super) fn get_mut(&mut self, number: u32) -> &mut T {
         &mut self.slot_mut(number).entry
     }
 
-    fn slot(&self, number: u32) -> &Slot<T> {
+    fn at(&self, number: u32) -> *mut Slot<T> {
         let (chunk, at) = place(number);
         match &self.chunks[chunk] {
-            Some(chunk) => &chunk[at],
+            // SAFETY: a chunk has as many slots as it has numbers.
+            Some(chunk) => unsafe { chunk.at.as_ptr().cast::<Slot<T>>().add(at) },
             None => unreachable!("there is no room for {number}"),
         }
     }
 
+    fn slot(&self, number: u32) -> &Slot<T> {
+        // SAFETY: zero at first, which is a value, and borrowed with the table.
+        unsafe { &*self.at(number) }
+    }
+
     fn slot_mut(&mut self, number: u32) -> &mut Slot<T> {
-        let (chunk, at) = place(number);
-        match &mut self.chunks[chunk] {
-            Some(chunk) => &mut chunk[at],
-            None => unreachable!("there is no room for {number}"),
-        }
+        // SAFETY: as above.
+        unsafe { &mut *self.at(number) }
     }
 
     /// All numbers that were given out.
@@ -179,11 +202,11 @@ impl<T: Entry> Table<T> {
         1..=self.used
     }
 
+    #[cfg(feature = "debug-heap")]
     /// Shows where the entries lie.
     pub(super) fn own(&self, f: &mut dyn FnMut((usize, usize))) {
         for chunk in self.chunks.iter().flatten() {
-            let from = chunk.as_ptr() as usize;
-            f((from, from + size_of_val::<[Slot<T>]>(chunk)));
+            f((chunk.addr(), chunk.addr() + chunk.len));
         }
     }
 

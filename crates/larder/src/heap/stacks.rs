@@ -14,25 +14,23 @@ use std::sync::Arc;
 use super::table;
 use crate::os::{MetaRegion, OsError, System, ZeroIsValid};
 
-/// Most frames of a stack.
-pub(super) const MOST_FRAMES: usize = 32;
 /// Our own frames that are looked past.
 const OWN_FRAMES: usize = 12;
+/// Return addresses that one walk can be known by again.
+const MOST_WORDS: usize = 32 + OWN_FRAMES;
 const FIRST_BUCKETS: usize = 1 << 14;
 
-/// Return addresses, the innermost first.
+/// Return addresses, the innermost first, `N` at most.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Frames {
+pub(super) struct Frames<const N: usize> {
     len: usize,
-    at: [usize; MOST_FRAMES],
+    at: [usize; N],
 }
 
-impl Frames {
-    pub(super) const NONE: Self = Self {
-        len: 0,
-        at: [0; MOST_FRAMES],
-    };
+impl<const N: usize> Frames<N> {
+    pub(super) const NONE: Self = Self { len: 0, at: [0; N] };
 
+    #[cfg(feature = "debug-heap")]
     /// Without the calls that lead from `ip` here: those of a signal's delivery.
     pub(super) fn from(mut self, ip: usize) -> Self {
         if let Some(first) = self.as_slice().iter().position(|&at| at == ip) {
@@ -63,11 +61,11 @@ unsafe extern "C" {
 #[derive(Clone, Copy)]
 struct Words {
     len: usize,
-    at: [(usize, usize); MOST_FRAMES + OWN_FRAMES],
+    at: [(usize, usize); MOST_WORDS],
 }
 
-struct Walk {
-    frames: Frames,
+struct Walk<const N: usize> {
+    frames: Frames<N>,
     words: Words,
     /// Where the walk begins: words below are the unwinder's.
     from: usize,
@@ -79,12 +77,12 @@ struct Walk {
     skipped: usize,
 }
 
-extern "C" fn each(context: *mut c_void, walk: *mut c_void) -> c_int {
+extern "C" fn each<const N: usize>(context: *mut c_void, walk: *mut c_void) -> c_int {
     /// `_URC_NO_REASON` and `_URC_NORMAL_STOP`.
     const GO_ON: c_int = 0;
     const STOP: c_int = 4;
     // SAFETY: `capture` passed it, and waits for the walk's end.
-    let walk = unsafe { &mut *walk.cast::<Walk>() };
+    let walk = unsafe { &mut *walk.cast::<Walk<N>>() };
     // SAFETY: the unwinder's context, during its call.
     let ip = unsafe { _Unwind_GetIP(context) };
     if ip == 0 {
@@ -109,7 +107,7 @@ extern "C" fn each(context: *mut c_void, walk: *mut c_void) -> c_int {
     }
 }
 
-impl Walk {
+impl<const N: usize> Walk<N> {
     fn keep(&mut self, word: usize, ip: usize) {
         // SAFETY: above this call's frame on the same stack, below the frame that the unwinder has reached.
         let there = cfg!(target_arch = "x86_64")
@@ -128,8 +126,12 @@ impl Walk {
 /// The stack of this call, at most `most` frames, without those in `own`. It takes the loader's lock where the C
 /// library is old: so the caller holds no lock of the heap.
 #[inline(never)]
-pub(super) fn capture(most: usize, own: (usize, usize), walks: Option<&Walks>) -> Frames {
-    let most = most.min(MOST_FRAMES);
+pub(super) fn capture<const N: usize>(
+    most: usize,
+    own: (usize, usize),
+    walks: Option<&Walks<N>>,
+) -> Frames<N> {
+    let most = most.min(N);
     if most == 0 || cfg!(miri) {
         return Frames::NONE;
     }
@@ -142,7 +144,7 @@ pub(super) fn capture(most: usize, own: (usize, usize), walks: Option<&Walks>) -
         frames: Frames::NONE,
         words: Words {
             len: 0,
-            at: [(0, 0); MOST_FRAMES + OWN_FRAMES],
+            at: [(0, 0); MOST_WORDS],
         },
         from,
         lost: false,
@@ -151,7 +153,7 @@ pub(super) fn capture(most: usize, own: (usize, usize), walks: Option<&Walks>) -
         skipped: 0,
     };
     // SAFETY: the function keeps to what the unwinder wants, and the argument lives until it returns.
-    unsafe { _Unwind_Backtrace(each, (&raw mut walk).cast()) };
+    unsafe { _Unwind_Backtrace(each::<N>, (&raw mut walk).cast()) };
     if let Some(walks) = walks
         && !walk.lost
         && walk.words.len > 0
@@ -166,34 +168,44 @@ const WAYS: usize = 8;
 const SETS: usize = 512;
 
 #[derive(Clone, Copy)]
-struct Way {
+struct Way<const N: usize> {
     /// Where the walk began; 0 where there is none.
     from: usize,
     most: usize,
     words: Words,
-    frames: Frames,
+    frames: Frames<N>,
 }
 
 /// All zero is an empty one.
-struct Set {
+struct Set<const N: usize> {
     /// A thread looks into it, or writes. Others do not wait: they walk.
     taken: AtomicBool,
     next: UnsafeCell<usize>,
-    ways: UnsafeCell<[Way; WAYS]>,
+    ways: UnsafeCell<[Way<N>; WAYS]>,
 }
 
 /// What walks found. Where a thread that a forked child does not have was looking, the child walks.
 #[derive(Debug)]
-pub(super) struct Walks(MetaRegion);
+pub(super) struct Walks<const N: usize>(MetaRegion);
 
-impl Walks {
+impl<const N: usize> Walks<N> {
+    #[cfg(feature = "debug-heap")]
     pub(super) fn new(system: &Arc<dyn System>) -> Result<Self, OsError> {
-        MetaRegion::new(system.clone(), SETS * size_of::<Set>(), align_of::<Set>()).map(Self)
+        MetaRegion::new(
+            system.clone(),
+            SETS * size_of::<Set<N>>(),
+            align_of::<Set<N>>(),
+        )
+        .map(Self)
     }
 
     /// Something with the set of a place, unless another thread has it.
-    fn with<T>(&self, from: usize, f: impl FnOnce(&mut usize, &mut [Way; WAYS]) -> T) -> Option<T> {
-        let sets: NonNull<Set> = self.0.span().at.cast();
+    fn with<T>(
+        &self,
+        from: usize,
+        f: impl FnOnce(&mut usize, &mut [Way<N>; WAYS]) -> T,
+    ) -> Option<T> {
+        let sets: NonNull<Set<N>> = self.0.span().at.cast();
         // SAFETY: there are so many; all zero is a set.
         let set = unsafe { sets.add(mix(from as u64) as usize % SETS).as_ref() };
         if set.taken.swap(true, Ordering::Acquire) {
@@ -205,7 +217,7 @@ impl Walks {
         Some(result)
     }
 
-    fn find(&self, from: usize, most: usize) -> Option<Frames> {
+    fn find(&self, from: usize, most: usize) -> Option<Frames<N>> {
         self.with(from, |_, ways| {
             let known = ways.iter().find(|way| {
                 way.from == from
@@ -220,7 +232,7 @@ impl Walks {
         })?
     }
 
-    fn keep(&self, from: usize, walk: &Walk) {
+    fn keep(&self, from: usize, walk: &Walk<N>) {
         self.with(from, |next, ways| {
             ways[*next % WAYS] = Way {
                 from,
@@ -234,15 +246,15 @@ impl Walks {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Entry {
-    frames: Frames,
+struct Entry<const N: usize> {
+    frames: Frames<N>,
     hash: u64,
 }
 
 // SAFETY: numbers.
-unsafe impl ZeroIsValid for Entry {}
+unsafe impl<const N: usize> ZeroIsValid for Entry<N> {}
 
-impl table::Entry for Entry {
+impl<const N: usize> table::Entry for Entry<N> {
     fn hash(&self) -> Option<u64> {
         Some(self.hash)
     }
@@ -250,15 +262,21 @@ impl table::Entry for Entry {
 
 /// All stacks. Number 0 is no stack.
 #[derive(Debug)]
-pub(super) struct Stacks(table::Table<Entry>);
+pub(super) struct Stacks<const N: usize> {
+    table: table::Table<Entry<N>>,
+    /// Highest number.
+    most: u32,
+}
 
-impl Stacks {
-    pub(super) fn new(system: &Arc<dyn System>) -> Result<Self, OsError> {
-        table::Table::new(system, FIRST_BUCKETS).map(Self)
+impl<const N: usize> Stacks<N> {
+    /// At most so many stacks.
+    pub(super) fn new(system: &Arc<dyn System>, most: u32) -> Result<Self, OsError> {
+        let table = table::Table::new(system, FIRST_BUCKETS)?;
+        Ok(Self { table, most })
     }
 
-    /// The number of a stack; 0 when it is empty or there is no memory for it.
-    pub(super) fn number(&mut self, frames: &Frames) -> u32 {
+    /// The number of a stack; 0 when it is empty or there is no room for it.
+    pub(super) fn number(&mut self, frames: &Frames<N>) -> u32 {
         if frames.len == 0 {
             return 0;
         }
@@ -266,25 +284,72 @@ impl Stacks {
             .as_slice()
             .iter()
             .fold(0_u64, |h, &ip| mix(h ^ ip as u64));
-        let known = self.0.chain(hash).find(|&number| {
-            let entry = self.0.get(number);
+        let known = self.table.chain(hash).find(|&number| {
+            let entry = self.table.get(number);
             entry.hash == hash && entry.frames.as_slice() == frames.as_slice()
         });
-        known.unwrap_or_else(|| match self.0.reserve() {
-            Ok(()) => self.0.add(Entry {
+        known.unwrap_or_else(|| match self.table.reserve() {
+            Ok(()) if *self.table.numbers().end() < self.most => self.table.add(Entry {
                 frames: *frames,
                 hash,
             }),
-            Err(_) => 0,
+            _ => 0,
         })
     }
 
-    pub(super) fn frames(&self, number: u32) -> Frames {
+    /// All numbers that were given out.
+    pub(super) fn numbers(&self) -> core::ops::RangeInclusive<u32> {
+        self.table.numbers()
+    }
+
+    pub(super) fn frames(&self, number: u32) -> Frames<N> {
         match number {
             0 => Frames::NONE,
-            number => self.0.get(number).frames,
+            number => self.table.get(number).frames,
         }
     }
+}
+
+/// The range of code and data of the shared library that this is in; nothing when it is the program itself, whose
+/// frames are of interest.
+pub(super) fn own_module() -> (usize, usize) {
+    struct Find {
+        inside: usize,
+        range: (usize, usize),
+    }
+    unsafe extern "C" fn each(
+        info: *mut libc::dl_phdr_info,
+        _: libc::size_t,
+        find: *mut c_void,
+    ) -> c_int {
+        // SAFETY: the loader's description of a module, and what `own_module` passed.
+        let (info, find) = unsafe { (&*info, &mut *find.cast::<Find>()) };
+        // SAFETY: the loader says how many headers there are.
+        let headers =
+            unsafe { core::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
+        let (mut low, mut high) = (usize::MAX, 0);
+        for header in headers.iter().filter(|h| h.p_type == libc::PT_LOAD) {
+            let from = (info.dlpi_addr + header.p_vaddr) as usize;
+            low = low.min(from);
+            high = high.max(from + header.p_memsz as usize);
+        }
+        if !(low..high).contains(&find.inside) {
+            return 0;
+        }
+        // SAFETY: a name of the loader's, or null. The program itself has an empty one.
+        let named = !info.dlpi_name.is_null() && unsafe { *info.dlpi_name } != 0;
+        if named {
+            find.range = (low, high);
+        }
+        1
+    }
+    let mut find = Find {
+        inside: own_module as *const () as usize,
+        range: (0, 0),
+    };
+    // SAFETY: the function keeps to what the loader wants, and the argument lives until it returns.
+    unsafe { libc::dl_iterate_phdr(Some(each), (&raw mut find).cast()) };
+    find.range
 }
 
 /// splitmix64's finish: every bit depends on every bit.
@@ -301,8 +366,8 @@ mod tests {
 
     #[test]
     fn equal_stacks_have_one_number() {
-        let mut stacks = Stacks::new(&system()).unwrap();
-        let frames = capture(8, (0, 0), None);
+        let mut stacks = Stacks::<8>::new(&system(), 100_001).unwrap();
+        let frames: Frames<8> = capture(8, (0, 0), None);
         let number = stacks.number(&frames);
         assert_ne!(number, 0);
         assert_eq!(stacks.number(&frames), number);
@@ -322,8 +387,9 @@ mod tests {
         for (ip, &number) in (1..).zip(&numbers) {
             assert_eq!(stacks.number(&made(ip)), number);
         }
-        assert_eq!(*stacks.0.numbers().end() as usize, 2 + numbers.len());
-        assert!(stacks.0.longest() < 16, "lists are short");
-        assert!(capture(2, (0, 0), None).as_slice().len() == 2);
+        assert_eq!(*stacks.numbers().end() as usize, 2 + numbers.len());
+        assert_eq!(stacks.number(&made(usize::MAX)), 0, "there is no room");
+        assert!(stacks.table.longest() < 16, "lists are short");
+        assert!(capture::<8>(2, (0, 0), None).as_slice().len() == 2);
     }
 }

@@ -1,0 +1,113 @@
+//! A profile of a heap by samples: which stacks allocated how much, and what of it still lives.
+//!
+//! An allocation of `size` bytes is sampled with probability `1 - exp(-size / interval)`: bytes are counted, and the distance in
+//! bytes from one sample to the next is exponential. Each sample stands for the inverse of its probability, so all sums are
+//! unbiased, whatever the sizes are. gperftools, tcmalloc and Go sample alike. What counts the bytes and keeps sampled blocks
+//! apart from others is the program's heap; this module keeps the samples and writes them.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `gap` | distances between samples, and what a sample stands for |
+//! | `samples` | the stacks with their sums, and the sampled blocks that live |
+//! | `modules` | the programs and libraries of the process |
+//! | `pprof` | the profile as a file |
+//! | `live` | the largest stacks of what lives, in words |
+//! | `out` | bytes on their way to a file |
+//!
+//! All memory comes straight from the system, and none of it is allocated while a lock other than the samples' own is held.
+
+mod gap;
+mod live;
+mod modules;
+mod out;
+mod pprof;
+mod samples;
+
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::Arc;
+
+use rustix::fd::BorrowedFd;
+use rustix::io::Errno;
+
+use super::stacks::{capture, own_module};
+use crate::os::forked::ForkLock;
+use crate::os::{OsError, System};
+use samples::{MOST_FRAMES, Samples};
+
+/// The interval that is not chosen, in bytes: that of gperftools and Go.
+pub(crate) const INTERVAL: usize = 512 << 10;
+/// Intervals that may be chosen.
+pub(crate) const INTERVALS: core::ops::RangeInclusive<usize> = 1..=1 << 30;
+
+/// The samples of a heap.
+#[derive(Debug)]
+pub(crate) struct Profile {
+    system: Arc<dyn System>,
+    interval: usize,
+    /// The code of this library, whose frames are left out.
+    own: (usize, usize),
+    samples: ForkLock<Samples>,
+    /// Frames that are kept of a stack: none before the unwinder is ready.
+    frames: AtomicUsize,
+    drawn: AtomicU64,
+    /// When it began, in nanoseconds.
+    begun: u64,
+}
+
+impl Profile {
+    /// A profile with a sample for about so many bytes, one of [`INTERVALS`].
+    ///
+    /// # Errors
+    /// The system's refusal of memory.
+    pub(crate) fn new(system: Arc<dyn System>, interval: usize) -> Result<Self, OsError> {
+        let own = own_module();
+        // A program is linked to the unwinder. A library that is preloaded loads it, when it is ready for that.
+        let frames = if own == (0, 0) { MOST_FRAMES } else { 0 };
+        Ok(Self {
+            samples: ForkLock::new(Samples::new(&system, interval)?)?,
+            system,
+            interval,
+            own,
+            frames: AtomicUsize::new(frames),
+            drawn: AtomicU64::new(0),
+            begun: crate::os::coarse_now(),
+        })
+    }
+
+    /// Samples have stacks from now on.
+    pub(crate) fn begin_stacks(&self) {
+        let _ = capture::<1>(1, self.own, None);
+        self.frames.store(MOST_FRAMES, Ordering::Relaxed);
+    }
+
+    /// Bytes from here to the next sample, at least 1. The same order of calls gives the same distances.
+    pub(crate) fn next_gap(&self) -> usize {
+        let number = self.drawn.fetch_add(1, Ordering::Relaxed);
+        gap::gap(number, self.interval)
+    }
+
+    /// A block of `size` bytes was sampled, which this thread has just got. Allocates nothing, but the unwinder may.
+    pub(crate) fn add(&self, at: usize, size: usize) {
+        let most = self.frames.load(Ordering::Relaxed);
+        let frames = capture::<MOST_FRAMES>(most, self.own, None);
+        self.samples.lock().add(at, size, &frames);
+    }
+
+    /// A block goes, which may be a sampled one. True if it was.
+    pub(crate) fn remove(&self, at: usize) -> bool {
+        self.samples.lock().remove(at)
+    }
+
+    /// Writes the profile in the format of pprof, uncompressed.
+    ///
+    /// # Errors
+    /// The system's refusal.
+    pub(crate) fn write(&self, file: BorrowedFd<'_>) -> Result<(), Errno> {
+        pprof::write(self, file)
+    }
+
+    /// Says which stacks allocated most of what lives.
+    pub(crate) fn say_live(&self) {
+        live::say(self);
+    }
+}
