@@ -30,8 +30,8 @@ The program runs as it would without larder, and larder exits with its exit code
 After its end larder prints on standard error, or into --out, what the program allocated. A program that is linked statically \
 or runs with another user's rights loads no library; one that ends by a signal or by _exit reports nothing.
 
---heap-profile and --leaks sample allocations, one for each 512 KiB or so, with the stack of the call. The cost is about a \
-hundredth. All numbers are estimates; what an estimate says of a few samples is rough.
+--heap-profile and --leaks sample allocations, one for each 512 KiB or so, with the stack of the call. The program takes \
+one to three hundredths more instructions. All numbers are estimates; what an estimate says of a few samples is rough.
 
 --debug records every block, puts guard bytes around it and checks them. On a misuse (a write outside of a block or into a \
 freed one, a double free, a free of a wrong pointer, a wrong size, alignment or function) the library prints the stacks of \
