@@ -24,6 +24,9 @@ const MOST_RUN: usize = 256 << 10;
 const CALLS: u64 = 32;
 /// Exchanges of magazines since the last collection that show that a class needs what it has: to collect it would cost more of them.
 const BUSY: u32 = 8;
+/// One for each number that a page's owner may have as a class of these. Models have no kept numbers.
+const PAIRS: usize = if KEPT > CLASSES { KEPT } else { CLASSES + 1 };
+
 /// A heap of one owner: magazines for every size class, made when they are needed. It moves between threads, and needs
 /// no lock, no atomic instruction and no thread-local: what Michael Maraist sketched in 2001 as the allocator that an
 /// interpreter carries in its own structure.
@@ -68,7 +71,7 @@ pub struct Heap {
 struct Inner {
     /// By the number of the class's cache, from 1 on. The others never have an object and never room: they are for addresses that no
     /// class has.
-    pairs: [Pair; KEPT],
+    pairs: [Pair; PAIRS],
     /// Exchanges of magazines with the depot and the slabs since the last collection.
     exchanges: [u32; CLASSES],
     account: Account,
@@ -89,7 +92,7 @@ impl Heap {
         account.collections = classes.growth().collections();
         Self {
             inner: UnsafeCell::new(Inner {
-                pairs: [const { Pair::none() }; KEPT],
+                pairs: [const { Pair::none() }; PAIRS],
                 exchanges: [0; CLASSES],
                 account,
             }),
@@ -408,6 +411,16 @@ impl Heap {
         // SAFETY: the classes own the family; the caller's promise.
         unsafe { self.view.set_mark(round) };
         Some(round)
+    }
+
+    /// Marks an object of these classes as in use.
+    ///
+    /// # Safety
+    /// The family has marks.
+    #[inline(always)]
+    pub(super) unsafe fn mark(&self, object: NonNull<u8>) {
+        // SAFETY: as above.
+        unsafe { self.view.set_mark(object.as_ptr() as usize) };
     }
 
     /// Puts the object that is marked as in use at an address into the loaded magazine, if there is one, and room.

@@ -11,7 +11,7 @@
 //! needs registers to be saved, errors to be reported and a stack frame, and all that stays out of these two.
 
 use core::alloc::Layout;
-use core::ptr::NonNull;
+use core::ptr::{NonNull, null_mut};
 use core::sync::atomic::Ordering;
 
 use super::checked::UNSAID;
@@ -19,7 +19,7 @@ use super::front::{self, Hands};
 use super::state::{self, Global};
 use super::{misuse, profiled, slot};
 use crate::heap::class::{MAX_TABLED, class_of_layout, computed_class, small_class};
-use crate::heap::{Call, Origin, SIZES};
+use crate::heap::{Call, GRAIN, Origin, SIZES};
 
 /// At least `size` bytes at a multiple of `align`, a power of two; null when there are none, or no such alignment.
 #[inline]
@@ -86,6 +86,16 @@ pub unsafe fn try_free(at: *mut u8) -> bool {
 #[inline]
 #[must_use]
 pub fn alloc_as(size: usize, align: usize, origin: Origin) -> *mut u8 {
+    let slow = |size| alloc_slowly(size, align, origin);
+    if align <= GRAIN && align.is_power_of_two() {
+        return alloc_or(size, |size, _| slow(size), slow);
+    }
+    slow(size)
+}
+
+#[cold]
+#[inline(never)]
+fn alloc_slowly(size: usize, align: usize, origin: Origin) -> *mut u8 {
     if let Some((global, hardening)) = state::hardened() {
         return hardening.alloc(global, size, align, false);
     }
@@ -96,6 +106,22 @@ pub fn alloc_as(size: usize, align: usize, origin: Origin) -> *mut u8 {
 #[inline]
 #[must_use]
 pub fn alloc_zeroed(size: usize, align: usize) -> *mut u8 {
+    match (slot::quick_heap(), small_class(size)) {
+        (Some(heap), Some(class)) if align <= GRAIN && align.is_power_of_two() => {
+            let Ok(object) = heap.get_zeroed(class, size) else {
+                return null_mut();
+            };
+            // SAFETY: the program's heap has marks.
+            unsafe { heap.mark(object) };
+            object.as_ptr()
+        }
+        _ => alloc_zeroed_slowly(size, align),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn alloc_zeroed_slowly(size: usize, align: usize) -> *mut u8 {
     if let Some((global, hardening)) = state::hardened() {
         return hardening.alloc(global, size, align, true);
     }
@@ -110,7 +136,11 @@ pub fn alloc_zeroed(size: usize, align: usize) -> *mut u8 {
 #[inline]
 pub unsafe fn free(at: *mut u8) {
     // SAFETY: the caller's promise.
-    unsafe { free_aligned_as(at, UNSAID, Call::Free) }
+    unsafe {
+        if !try_free(at) {
+            free_aligned_as(at, UNSAID, Call::Free);
+        }
+    }
 }
 
 /// As [`free`], for a caller that says which function it is, and the alignment that was asked for.
