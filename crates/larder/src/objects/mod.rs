@@ -17,7 +17,7 @@
 //! The scheme is Bonwick's slab allocator ("The Slab Allocator", USENIX 1994) with magazines (Bonwick and Adams,
 //! "Magazines and Vmem", USENIX 2001). A *slab* is a run of pages cut into objects. Everything known of it lies out of
 //! line: objects carry no links, so what was constructed stays so, and freed memory cannot corrupt the allocator. In
-//! front of the slabs stands the stock layer ([`crate::magazine`]), which does not know what it keeps.
+//! front of the slabs stands the stock layer (`magazine`), which does not know what it keeps.
 //!
 //! A [`Family`] is what caches share: a pool of pages with one reservation, and for each page of it the number of the
 //! cache that owns it. So an address alone leads to its cache.

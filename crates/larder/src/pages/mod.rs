@@ -25,7 +25,7 @@
 //!
 //! Pages come from one large reservation, in *clusters*: `cluster_pages` contiguous pages that are populated with one
 //! call. The size can be changed at any time and only governs future clusters. A page that is put back goes onto the
-//! CPU's magazines ([`crate::magazine`]) and from there to the next get; nothing is touched, unmapped or given back.
+//! CPU's magazines (`magazine`) and from there to the next get; nothing is touched, unmapped or given back.
 //! Pages that an interval did not need return to their blocks of 64 (`clusters`). What stays there for the decay time
 //! goes back to the kernel, many pages per call, from [`PagePool::maintain`], the helper thread, or a get that finds its
 //! magazines empty: whole blocks, in units of a cluster, and of blocks in use the runs of four free pages or more (not of

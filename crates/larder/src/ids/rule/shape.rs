@@ -5,7 +5,7 @@
 /// In the formulas F is the number of free identifiers, C the number of CPUs that the process may use, and d(F) the number
 /// of allocations that the rule alone promises between a free and the next use of the same identifier.
 ///
-/// [`Rule::SHAPE`] says which rule has which.
+/// [`Rule::SHAPE`](super::Rule::SHAPE) says which rule has which.
 ///
 /// ```
 /// use larder::ids::{Rule, Shape};
