@@ -19,7 +19,7 @@ const FEW: usize = 1024;
 
 /// Most ghosts of any setting, for a cache of this many frames.
 pub(super) fn most_ghosts(capacity: usize) -> usize {
-    FEW.clamp(2 * capacity, 4 * capacity)
+    FEW.clamp(capacity.saturating_mul(2), capacity.saturating_mul(4))
 }
 
 /// So many thousandths of the frames.
@@ -47,7 +47,7 @@ pub(super) struct Expert {
 impl Expert {
     /// The setting in a cache of this many frames, and in its miniatures.
     pub(super) fn knobs(&self, capacity: usize) -> Knobs {
-        let few = FEW.min(4 * capacity) * 1000 / capacity;
+        let few = FEW.min(capacity.saturating_mul(4)) * 1000 / capacity;
         let least = if self.far { few as u32 } else { 0 };
         Knobs {
             ghosts: self.knobs.ghosts.max(least),
