@@ -1,16 +1,23 @@
 //! Which expert does better, and is the difference more than chance?
 
-use super::knobs::{COUNT, EXPERTS};
+use super::guard::Guard;
+use super::knobs::{AS_LRU, COUNT, EXPERTS};
 
 /// Accesses between two decisions.
 const EPOCH: u32 = 64;
-/// Accesses, in frames of a miniature, after which an observation counts half.
+/// Accesses, in frames of a miniature, after which an observation counts half; and the fewest, since a small cache cannot tell the
+/// experts apart sooner.
 const HALF_LIFE: f64 = 16.0;
+const LEAST_HALF_LIFE: f64 = 4000.0;
+/// A lead of so few is none.
+const LEAST_LEAD: f64 = 2.0;
 /// A lead counts from this many standard deviations on. More would keep the rule from settings that are slightly better, as in loops,
 /// where each setting keeps other blocks and all are often right. A needless change costs no more than the move.
 const DEVIATIONS: f64 = 1.0;
-/// The cost of moving the border between the queues, in misses for each frame of the move.
+/// The cost of moving the border between the queues, in misses for each frame of the move; and where there will be no border, since
+/// then the main queue is given up.
 const MOVE_COST: f64 = 0.1;
+const MOVE_TO_LRU_COST: f64 = 0.3;
 
 /// Compares the experts in pairs, on the accesses where one of the two hit and the other did not. The lead among these is a sum
 /// of signs, whose variance under the hypothesis that both are equal is their number (McNemar's test); both decay, so that the
@@ -21,37 +28,49 @@ pub(super) struct Duel {
     lead: [[f64; COUNT]; COUNT],
     /// By pair: accesses on which they differed.
     differ: [[f64; COUNT]; COUNT],
+    /// Accesses since the last decision, by the experts that hit, a bit each.
+    seen: [u32; 1 << COUNT],
     decay: f64,
     frames: f64,
     accesses: u32,
     ruling: usize,
     switches: u64,
+    guard: Guard,
 }
 
 impl Duel {
     pub(super) fn new(frames: usize) -> Self {
+        let half_life = (HALF_LIFE * frames as f64).max(LEAST_HALF_LIFE);
         Self {
             lead: [[0.0; COUNT]; COUNT],
             differ: [[0.0; COUNT]; COUNT],
-            decay: 0.5_f64.powf(f64::from(EPOCH) / (HALF_LIFE * frames as f64)),
+            seen: [0; 1 << COUNT],
+            decay: 0.5_f64.powf(f64::from(EPOCH) / half_life),
             frames: frames as f64,
             accesses: 0,
             ruling: 0,
             switches: 0,
+            guard: Guard::new(frames),
         }
     }
 
-    /// Counts which experts hit on one access. Returns the expert that rules from now on, if that changes.
-    pub(super) fn observe(&mut self, hits: [bool; COUNT]) -> Option<usize> {
-        if hits.iter().any(|&hit| hit != hits[0]) {
-            self.count(hits);
+    /// Counts which experts hit on one access, a bit each, and whether the cache itself did, if that can be compared. Returns the expert that
+    /// rules from now on, if that changes.
+    pub(super) fn observe(&mut self, hits: u8, own: Option<bool>) -> Option<usize> {
+        self.seen[usize::from(hits)] += 1;
+        if self.guard.observe(hits >> AS_LRU & 1 == 1, own) {
+            return self.fall_back();
         }
         self.accesses += 1;
         if self.accesses < EPOCH {
             return None;
         }
         self.accesses = 0;
-        let better = self.better();
+        self.count();
+        let better = match self.guard.holds() {
+            true => None,
+            false => self.better(),
+        };
         for pair in self.lead.iter_mut().chain(&mut self.differ).flatten() {
             *pair *= self.decay;
         }
@@ -62,13 +81,35 @@ impl Duel {
         better
     }
 
-    fn count(&mut self, hits: [bool; COUNT]) {
-        for loser in (0..COUNT).filter(|&at| !hits[at]) {
-            for winner in (0..COUNT).filter(|&at| hits[at]) {
-                self.lead[loser][winner] += 1.0;
-                self.lead[winner][loser] -= 1.0;
-                self.differ[loser][winner] += 1.0;
-                self.differ[winner][loser] += 1.0;
+    /// LRU rules. What the others were ahead of it is forgotten.
+    fn fall_back(&mut self) -> Option<usize> {
+        self.count();
+        for other in 0..COUNT {
+            let lead = &mut self.lead[AS_LRU][other];
+            *lead = lead.min(0.0);
+            self.lead[other][AS_LRU] = -*lead;
+        }
+        let changes = self.ruling != AS_LRU;
+        self.switches += u64::from(changes);
+        self.ruling = AS_LRU;
+        changes.then_some(AS_LRU)
+    }
+
+    /// Adds what was seen since the last decision.
+    fn count(&mut self) {
+        for (hits, seen) in self.seen.iter_mut().enumerate() {
+            let times = f64::from(core::mem::take(seen));
+            if times == 0.0 {
+                continue;
+            }
+            let hit = |at: &usize| hits >> at & 1 == 1;
+            for loser in (0..COUNT).filter(|at| !hit(at)) {
+                for winner in (0..COUNT).filter(hit) {
+                    self.lead[loser][winner] += times;
+                    self.lead[winner][loser] -= times;
+                    self.differ[loser][winner] += times;
+                    self.differ[winner][loser] += times;
+                }
             }
         }
     }
@@ -76,13 +117,17 @@ impl Duel {
     /// The expert with the largest lead over the one that rules, among those whose lead is neither chance nor less than the
     /// move would cost.
     fn better(&self) -> Option<usize> {
-        let mine = EXPERTS[self.ruling].knobs.small;
+        let mine = EXPERTS[self.ruling].small();
         let mut best = None;
         let mut most = 0.0;
         for (other, &lead) in self.lead[self.ruling].iter().enumerate() {
-            let moved = f64::from(mine.abs_diff(EXPERTS[other].knobs.small)) / 1000.0;
+            let moved = f64::from(mine.abs_diff(EXPERTS[other].small())) / 1000.0;
             let chance = DEVIATIONS * self.differ[self.ruling][other].sqrt();
-            if lead > chance + MOVE_COST * moved * self.frames + 1.0 && lead > most {
+            let cost = match other {
+                AS_LRU => MOVE_TO_LRU_COST,
+                _ => MOVE_COST,
+            };
+            if lead > chance + cost * moved * self.frames + LEAST_LEAD && lead > most {
                 (best, most) = (Some(other), lead);
             }
         }
@@ -95,5 +140,10 @@ impl Duel {
 
     pub(super) fn switches(&self) -> u64 {
         self.switches
+    }
+
+    /// How often the guard gave the cache to LRU.
+    pub(super) fn falls(&self) -> u64 {
+        self.guard.falls()
     }
 }

@@ -14,8 +14,6 @@ const PERIOD: usize = 64;
 /// of a first block that would have left by now, in the order of arrival, is evidence for them.
 #[derive(Debug)]
 pub(super) struct First {
-    /// None left yet: the cache still fills.
-    open: bool,
     /// How many have left, in times when there were some of them.
     left: u32,
     /// None of them had to leave yet.
@@ -35,7 +33,6 @@ impl First {
     pub(super) fn new(capacity: usize, numbers: usize) -> Result<Self, PolicyError> {
         let bits = (capacity / 16).clamp(1, PERIOD).ilog2();
         Ok(Self {
-            open: true,
             left: 0,
             all_stayed: true,
             against: 0,
@@ -52,14 +49,8 @@ impl First {
         Ok(())
     }
 
-    /// Does a block that comes now belong to them?
-    pub(super) fn is_open(&self) -> bool {
-        self.open
-    }
-
     /// A block is to leave, and its number will be `number`. True if it should be one of the first.
     pub(super) fn leaves(&mut self, number: u32) -> bool {
-        self.open = false;
         self.left = self.left.saturating_add(1);
         let period = number >> self.bits;
         if self.asked != Some(period) {

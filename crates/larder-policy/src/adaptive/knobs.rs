@@ -14,18 +14,54 @@ pub(super) struct Knobs {
 /// Half of the small queue: touches there count as correlated with the first one (Clock2Q+).
 pub(super) const WINDOW: u32 = 2;
 
-/// Most ghosts of any setting, in thousandths.
-pub(super) const MOST_GHOSTS: u32 = 2000;
+/// Ghosts that cost little, also in a small cache.
+const FEW: usize = 1024;
+
+/// Most ghosts of any setting, for a cache of this many frames.
+pub(super) fn most_ghosts(capacity: usize) -> usize {
+    FEW.clamp(capacity.saturating_mul(2), capacity.saturating_mul(4))
+}
+
+/// So many thousandths of the frames.
+pub(super) fn share(capacity: usize, thousandths: u32) -> usize {
+    (capacity as u64 * u64::from(thousandths) / 1000) as usize
+}
+
+impl Knobs {
+    /// One queue with all frames, in the order of the last use.
+    pub(super) fn is_lru(self) -> bool {
+        self.small == 1000
+    }
+}
 
 /// A setting and what it is good at.
 #[derive(Debug)]
 pub(super) struct Expert {
     /// For statistics: its misses in miniature stand under this name.
     pub(super) name: &'static str,
-    pub(super) knobs: Knobs,
+    knobs: Knobs,
+    /// A small cache remembers more, up to four times its frames, and so knows loops of several times the frames.
+    far: bool,
 }
 
-const fn expert(name: &'static str, small: u32, ghosts: u32, contest: bool) -> Expert {
+impl Expert {
+    /// The setting in a cache of this many frames, and in its miniatures.
+    pub(super) fn knobs(&self, capacity: usize) -> Knobs {
+        let few = FEW.min(capacity.saturating_mul(4)) * 1000 / capacity;
+        let least = if self.far { few as u32 } else { 0 };
+        Knobs {
+            ghosts: self.knobs.ghosts.max(least),
+            ..self.knobs
+        }
+    }
+
+    /// Thousandths of the small queue.
+    pub(super) fn small(&self) -> u32 {
+        self.knobs.small
+    }
+}
+
+const fn expert(name: &'static str, small: u32, ghosts: u32, far: bool, contest: bool) -> Expert {
     Expert {
         name,
         knobs: Knobs {
@@ -33,6 +69,7 @@ const fn expert(name: &'static str, small: u32, ghosts: u32, contest: bool) -> E
             ghosts,
             contest,
         },
+        far,
     }
 }
 
@@ -41,9 +78,12 @@ pub(super) const COUNT: usize = 5;
 
 /// The first rules until the miniatures know better.
 pub(super) static EXPERTS: [Expert; COUNT] = [
-    expert("misses, balanced", 100, 900, false),
-    expert("misses, recency", 250, 900, false),
-    expert("misses, frequency", 20, 900, false),
-    expert("misses, long memory", 20, 2000, false),
-    expert("misses, loops", 10, 900, true),
+    expert("misses, balanced", 100, 900, true, true),
+    expert("misses, recency", 250, 900, false, false),
+    expert("misses, long memory", 20, 2000, true, false),
+    expert("misses, loops", 10, 900, false, true),
+    expert("misses, LRU", 1000, 900, false, false),
 ];
+
+/// The last one. The guard falls back to it.
+pub(super) const AS_LRU: usize = COUNT - 1;

@@ -45,11 +45,12 @@ pub(super) struct Miniatures {
 }
 
 impl Miniatures {
-    pub(super) fn new(frames: usize) -> Result<Self, PolicyError> {
+    /// With so many frames each, for a cache of this capacity.
+    pub(super) fn new(frames: usize, capacity: usize) -> Result<Self, PolicyError> {
         let sets = frames.next_power_of_two();
         let mut cores = Vec::new();
         for expert in &EXPERTS {
-            cores.push(Queues::new(frames, expert.knobs)?);
+            cores.push(Queues::new(frames, expert.knobs(capacity))?);
         }
         Ok(Self {
             cores,
@@ -64,17 +65,18 @@ impl Miniatures {
         })
     }
 
-    /// A use of a sampled block. Returns the expert that rules from now on, if that changes.
-    pub(super) fn access(&mut self, tag: u32) -> Option<usize> {
+    /// A use of a sampled block, and whether the cache had it, if it got it as the miniatures do. Returns the expert that rules from now on, if that changes.
+    pub(super) fn access(&mut self, tag: u32, own: Option<bool>) -> Option<usize> {
         self.accesses += 1;
         self.forget();
         let entry = self.find(tag)?;
-        let mut hits = [false; COUNT];
-        for (expert, hit) in hits.iter_mut().enumerate() {
-            *hit = self.access_one(expert, entry);
-            self.misses[expert] += u64::from(!*hit);
+        let mut hits = 0;
+        for expert in 0..COUNT {
+            let hit = self.access_one(expert, entry);
+            hits |= u8::from(hit) << expert;
+            self.misses[expert] += u64::from(!hit);
         }
-        self.duel.observe(hits)
+        self.duel.observe(hits, own)
     }
 
     fn access_one(&mut self, expert: usize, entry: usize) -> bool {
@@ -118,18 +120,17 @@ impl Miniatures {
         let halves = [tag as u16, (tag >> 16) as u16];
         let sets = self.entries.len() / WAYS;
         let first = (tag as usize & (sets - 1)) * WAYS;
-        let set = first..first + WAYS;
-        let same =
-            |at: &usize| self.entries[*at].tag == halves && self.entries[*at].words != EMPTY.words;
-        if let Some(at) = set.clone().find(same) {
-            return Some(at);
+        let set = &self.entries[first..first + WAYS];
+        let mut unused = None;
+        for (way, entry) in set.iter().enumerate() {
+            if entry.words == EMPTY.words {
+                unused = unused.or(Some(way));
+            } else if entry.tag == halves {
+                return Some(first + way);
+            }
         }
-        let unused = |at: &usize| self.entries[*at].words == EMPTY.words;
-        let ghostly = |at: &usize| self.entries[*at].words.iter().all(|word| word & IN == 0);
-        let at = set
-            .clone()
-            .find(unused)
-            .or_else(|| set.clone().find(ghostly))?;
+        let ghostly = |entry: &Entry| entry.words.iter().all(|word| word & IN == 0);
+        let at = first + unused.or_else(|| set.iter().position(ghostly))?;
         self.entries[at] = Entry {
             tag: halves,
             ..EMPTY
@@ -155,6 +156,7 @@ impl Miniatures {
         let mut all = vec![
             ("expert", self.duel.ruling() as f64),
             ("switches", self.duel.switches() as f64),
+            ("falls back to LRU", self.duel.falls() as f64),
             ("sampled accesses", self.accesses as f64),
         ];
         let misses = EXPERTS.iter().zip(self.misses);

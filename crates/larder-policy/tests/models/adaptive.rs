@@ -50,6 +50,18 @@ struct Miniatures {
     compared: u32,
     ruling: usize,
     switches: u64,
+    guard: Guard,
+}
+
+/// The hits of the cache beside those of LRU, and for how long LRU must rule.
+struct Guard {
+    /// Hits of the cache less those of LRU at each access since the last fall or reward; and how much the most of these is above
+    /// the last.
+    ahead: i64,
+    behind: i64,
+    /// How many more falls than rewards there were, and for how many accesses the last one still holds.
+    depth: u32,
+    held: u64,
 }
 
 pub(crate) fn hash(mut word: u64) -> u64 {
@@ -73,6 +85,12 @@ impl Miniatures {
             compared: 0,
             ruling: 0,
             switches: 0,
+            guard: Guard {
+                ahead: 0,
+                behind: 0,
+                depth: 0,
+                held: 0,
+            },
         }
     }
 
@@ -92,7 +110,7 @@ impl Miniatures {
     }
 
     /// A use; the setting to take over, if one does better than the one that rules.
-    fn access(&mut self, block: u64) -> Option<Setting> {
+    fn access(&mut self, block: u64, own: Option<bool>) -> Option<Setting> {
         // One entry at each use: ghosts that are forgotten leave it.
         let at = self.uses % self.entries.len();
         self.uses += 1;
@@ -105,7 +123,31 @@ impl Miniatures {
         let hits: Vec<bool> = (0..5)
             .map(|expert| self.access_one(expert, entry))
             .collect();
-        self.compare(&hits)
+        self.compare(&hits, own)
+    }
+
+    /// Says whether LRU must rule from now on: half a miss a frame is lost, and one. Of what is won a miss and a half a frame
+    /// are worth a fall.
+    fn falls(&mut self, lru: bool, own: Option<bool>) -> bool {
+        let (frames, guard) = (self.frames as i64, &mut self.guard);
+        if guard.held > 0 {
+            guard.held -= 1;
+            return false;
+        }
+        let won = own.map_or(0, |own| i64::from(own) - i64::from(lru));
+        guard.ahead += won;
+        guard.behind = 0.max(guard.behind - won);
+        if guard.ahead > frames / 2 + frames {
+            guard.ahead = 0;
+            guard.depth = guard.depth.saturating_sub(1);
+        }
+        let falls = guard.behind > frames / 2;
+        if falls {
+            guard.held = 2 * self.frames as u64 * 2_u64.pow(guard.depth);
+            (guard.ahead, guard.behind) = (0, 0);
+            guard.depth += 1;
+        }
+        falls
     }
 
     fn access_one(&mut self, expert: usize, entry: usize) -> bool {
@@ -133,9 +175,9 @@ impl Miniatures {
         false
     }
 
-    /// After 64 uses: a lead of more than one deviation, a tenth of a miss for each frame that the border moves, and one. What is
-    /// counted halves in 16 uses a frame.
-    fn compare(&mut self, hits: &[bool]) -> Option<Setting> {
+    /// After 64 uses: a lead of more than one deviation, a tenth of a miss for each frame that the border moves (to LRU three), and two.
+    /// What is counted halves in 16 uses a frame, but not sooner than in 4000.
+    fn compare(&mut self, hits: &[bool], own: Option<bool>) -> Option<Setting> {
         for (loser, winner) in (0..25).map(|pair| (pair / 5, pair % 5)) {
             if !hits[loser] && hits[winner] {
                 self.lead[loser][winner] += 1.0;
@@ -143,6 +185,18 @@ impl Miniatures {
                 self.differ[loser][winner] += 1.0;
                 self.differ[winner][loser] += 1.0;
             }
+        }
+        if self.falls(hits[4], own) {
+            for other in 0..5 {
+                self.lead[4][other] = self.lead[4][other].min(0.0);
+                self.lead[other][4] = self.lead[other][4].max(0.0);
+            }
+            if self.ruling == 4 {
+                return None;
+            }
+            self.ruling = 4;
+            self.switches += 1;
+            return Some(SETTINGS[4]);
         }
         self.compared += 1;
         if !self.compared.is_multiple_of(64) {
@@ -153,14 +207,15 @@ impl Miniatures {
         let enough = |&expert: &usize| {
             let moved = (mine - SETTINGS[expert].0 as f64).abs() / 1000.0;
             let chance = self.differ[self.ruling][expert].sqrt();
-            leads[expert] > chance + 0.1 * moved * self.frames as f64 + 1.0
+            let cost = if expert == 4 { 0.3 } else { 0.1 };
+            leads[expert] > chance + cost * moved * self.frames as f64 + 2.0
         };
         // Of equal leads the first.
         let better = (0..5)
-            .filter(enough)
+            .filter(|expert| self.guard.held == 0 && enough(expert))
             .rev()
             .max_by(|&a, &b| leads[a].total_cmp(&leads[b]));
-        let decay = 0.5_f64.powf(64.0 / (16.0 * self.frames as f64));
+        let decay = 0.5_f64.powf(64.0 / (16.0 * self.frames as f64).max(4000.0));
         for pair in self.lead.iter_mut().chain(&mut self.differ).flatten() {
             *pair *= decay;
         }
@@ -186,8 +241,8 @@ impl Adaptive {
         (self.miniatures.ruling, self.miniatures.switches)
     }
 
-    fn learn(&mut self, block: u64) {
-        if let Some(setting) = self.miniatures.access(block) {
+    fn learn(&mut self, block: u64, own: Option<bool>) {
+        if let Some(setting) = self.miniatures.access(block, own) {
             self.queues.set(setting);
         }
     }
@@ -206,7 +261,7 @@ impl Naive for Adaptive {
     fn miss(&mut self, block: u64, ghost: Option<u64>, ahead: bool) -> u64 {
         let returns = ghost.is_some_and(|ghost| self.queues.returns(ghost));
         if !ahead {
-            self.learn(block);
+            self.learn(block, Some(false));
         }
         returns.into()
     }
@@ -220,12 +275,14 @@ impl Naive for Adaptive {
             .insert(frame, arrival.decision == 1, arrival.ahead);
     }
     fn touch(&mut self, frame: u32, _: u32) {
+        // What waits may have been read ahead, of which the miniatures know nothing.
+        let own = (!self.queues.waits(frame)).then_some(true);
         let changed = self.queues.touch(frame);
         let first = self.seen.insert(frame);
         if let Some(&block) = self.shown.get(&frame)
             && (changed || first)
         {
-            self.learn(block);
+            self.learn(block, own);
         }
     }
     fn evict(&mut self, unpinned: &dyn Fn(u32) -> bool) -> Option<Victim> {

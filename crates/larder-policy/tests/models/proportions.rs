@@ -3,15 +3,16 @@
 use super::drive::Victim;
 use std::collections::{HashMap, VecDeque};
 
-/// Thousandths for the small queue, thousandths remembered, and whether a block that comes back must win against the oldest.
-pub(crate) type Setting = (usize, usize, bool);
+/// Thousandths for the small queue, thousandths remembered, how many small caches remember at least, but at most four times their frames, and whether a block that comes back must win against the oldest. A small
+/// queue of all frames is in the order of the last use.
+pub(crate) type Setting = (usize, usize, usize, bool);
 
 pub(crate) const SETTINGS: [Setting; 5] = [
-    (100, 900, false),
-    (250, 900, false),
-    (20, 900, false),
-    (20, 2000, false),
-    (10, 900, true),
+    (100, 900, 1024, true),
+    (250, 900, 0, false),
+    (20, 2000, 1024, false),
+    (10, 900, 0, true),
+    (1000, 900, 0, false),
 ];
 
 /// In the main queue uses are counted up to this.
@@ -88,6 +89,15 @@ impl Queues {
         self.forget();
     }
 
+    pub(crate) fn is_lru(&self) -> bool {
+        self.setting.0 == 1000
+    }
+
+    /// Of any setting: four times the frames, but no more than 1024 or twice the frames.
+    fn most_ghosts(&self) -> usize {
+        (4 * self.capacity).min(1024.max(2 * self.capacity))
+    }
+
     /// Frames that the small queue may have before it gives some.
     fn target(&self) -> usize {
         (self.capacity * self.setting.0 / 1000).max(1)
@@ -101,8 +111,9 @@ impl Queues {
     /// As many are remembered as the setting says, and of them those among the latest that left: twice the most that any setting
     /// remembers, at least 64, rounded up to a power of two, less two.
     fn forget(&mut self) {
-        let most = self.capacity * self.setting.1 / 1000;
-        let latest = (2 * (2 * self.capacity).max(32)).next_power_of_two() as u64 - 2;
+        let least = self.setting.2.min(4 * self.capacity) * 1000 / self.capacity;
+        let most = self.capacity * self.setting.1.max(least) / 1000;
+        let latest = (2 * self.most_ghosts().max(32)).next_power_of_two() as u64 - 2;
         while self.ghosts.len() > most {
             self.ghosts.pop_front();
         }
@@ -124,8 +135,12 @@ impl Queues {
             return false;
         }
         self.ghosts.retain(|&other| other != ghost);
-        if !self.first.is_empty() && self.stayed.get(&(ghost / self.long)) == Some(&true) {
-            self.against += 1;
+        let would_be_here = self.left - ghost < self.capacity as u64;
+        let stayed = self.stayed.get(&(ghost / self.long)) == Some(&true);
+        if !self.first.is_empty() && would_be_here {
+            self.against += i64::from(stayed);
+        } else if !self.first.is_empty() && self.setting.3 && !self.parted {
+            return false;
         }
         let large = self.main.len() + self.waiting.len() + self.target();
         let full = self.len().min(large) >= self.capacity;
@@ -133,7 +148,7 @@ impl Queues {
         let Some(oldest) = self.main.front_mut() else {
             return true;
         };
-        if !self.setting.2 || !full || oldest.uses == 0 {
+        if !self.setting.3 || !full || oldest.uses == 0 {
             return true;
         }
         let (away, idle) = (left - ghost + waiting, left - oldest.since);
@@ -159,13 +174,13 @@ impl Queues {
     }
 
     fn enter(&mut self, frame: u32, returns: bool) {
-        if returns {
+        if returns && !self.is_lru() {
             return self.enter_main(frame);
         }
         self.came += 1;
         let page = Page {
             frame,
-            uses: 0,
+            uses: returns.into(),
             since: self.came,
         };
         if self.fills && self.len() + self.target() < self.capacity {
@@ -183,8 +198,36 @@ impl Queues {
         });
     }
 
-    /// Says whether the use changed anything.
+    pub(crate) fn waits(&self, frame: u32) -> bool {
+        self.waiting.iter().any(|page| page.0.frame == frame)
+    }
+
+    /// Under LRU: takes the page out of its queue and makes it the newest of the small one.
+    fn renew(&mut self, frame: u32) {
+        let newest = self.small.back().is_some_and(|page| page.frame == frame);
+        let mut used = None;
+        for queue in [&mut self.first, &mut self.small, &mut self.main] {
+            let at = queue.iter().position(|page| page.frame == frame);
+            used = used.or(at.and_then(|at| queue.remove(at)));
+        }
+        let mut page = used.unwrap();
+        page.uses = (page.uses + 1).min(MOST_USES);
+        if !newest {
+            self.came += 1;
+            page.since = self.came;
+        }
+        self.small.push_back(page);
+    }
+
+    /// Says whether the use changed anything that is not the order of LRU.
     pub(crate) fn touch(&mut self, frame: u32) -> bool {
+        if self.is_lru() && !self.waits(frame) {
+            let first = self.first.iter().find(|page| page.frame == frame);
+            let told = first.is_some_and(|page| page.uses == 0 && page.since <= self.leaving);
+            self.against -= i64::from(told);
+            self.renew(frame);
+            return false;
+        }
         let (left, came, window) = (self.left, self.came, self.window());
         let this = |page: &&mut Page| page.frame == frame;
         let mut changed = false;
@@ -240,6 +283,19 @@ impl Queues {
                 }
                 self.wait(page.frame, returns);
                 asked += 1;
+                continue;
+            }
+            if self.is_lru() {
+                // What was not used since LRU rules, and then the oldest.
+                let oldest = self.main.pop_front().map(|page| (page, true));
+                let oldest = oldest.or_else(|| self.first.pop_front().map(|page| (page, false)));
+                let oldest = oldest.or_else(|| self.small.pop_front().map(|page| (page, false)));
+                let (page, main) = oldest?;
+                match (unpinned(page.frame), main) {
+                    (false, _) => self.wait(page.frame, true),
+                    (true, true) => return Some((page.frame, None)),
+                    (true, false) => return Some(self.ghost_of(page.frame)),
+                }
                 continue;
             }
             let from_first = !self.stayed[&period] || self.small.len() < self.target();

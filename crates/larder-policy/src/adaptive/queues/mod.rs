@@ -5,7 +5,7 @@ mod tests;
 
 use super::first::First;
 use super::ghosts::Ghosts;
-use super::knobs::{Knobs, MOST_GHOSTS, WINDOW};
+use super::knobs::{Knobs, WINDOW, most_ghosts, share};
 use crate::{Frame, FrameState, PolicyError};
 use larder_base::list::{List, NONE, ShortLinks};
 use larder_base::table::{grow, table};
@@ -31,10 +31,13 @@ pub(super) struct Out {
     pub(super) sampled: bool,
 }
 
+/// What changes when frames that were settled no longer are.
+pub(super) type Border = (u32, u32, bool);
+
 /// A block that waits apart does so until a number of blocks equal to this part of the frames has come.
 const PATIENCE: usize = 4;
 
-/// A small FIFO before a CLOCK, with fixed proportions; a FIFO of the blocks that came while the cache filled, which ends up
+/// A small FIFO before a CLOCK, with fixed proportions, or one LRU list; a FIFO of the blocks that came while the cache filled, which ends up
 /// empty for good. The rule has queues over its frames, and each miniature has its own.
 ///
 /// A FIFO beside them holds blocks that wait for a while. A block that is read ahead will almost surely be used soon; in the small queue,
@@ -54,12 +57,16 @@ pub(super) struct Queues {
     stamp: Vec<u32>,
     ghosts: Ghosts,
     worth: First,
+    /// None had to leave yet.
+    fills: bool,
     /// In the small queue and the first one.
     arrivals: u32,
     /// In the cache.
     came: u32,
     capacity: usize,
     knobs: Knobs,
+    /// The small queue is to have all frames, in the order of the last use.
+    lru: bool,
     /// Frames of the small queue, from the knobs.
     target: usize,
     window: u32,
@@ -67,7 +74,7 @@ pub(super) struct Queues {
 
 impl Queues {
     pub(super) fn new(capacity: usize, knobs: Knobs) -> Result<Self, PolicyError> {
-        let ghosts = Ghosts::new(share(capacity, MOST_GHOSTS))?;
+        let ghosts = Ghosts::new(most_ghosts(capacity))?;
         let mut core = Self {
             links: ShortLinks::new(capacity)?,
             first: List::new(),
@@ -78,10 +85,12 @@ impl Queues {
             stamp: table(capacity, 0)?,
             worth: First::new(capacity, ghosts.numbers())?,
             ghosts,
+            fills: true,
             arrivals: 0,
             came: 0,
             capacity,
             knobs,
+            lru: false,
             target: 0,
             window: 0,
         };
@@ -92,13 +101,17 @@ impl Queues {
     /// Takes other proportions; the queues follow with the evictions to come.
     pub(super) fn set(&mut self, knobs: Knobs) {
         self.knobs = knobs;
+        self.lru = knobs.is_lru();
         self.target = share(self.capacity, knobs.small).max(1);
-        self.window = self.target as u32 / WINDOW;
+        self.window = match self.lru {
+            true => 0,
+            false => self.target as u32 / WINDOW,
+        };
         self.ghosts.limit(share(self.capacity, knobs.ghosts));
     }
 
     pub(super) fn resize(&mut self, capacity: usize) -> Result<(), PolicyError> {
-        let ghosts = Ghosts::new(share(capacity, MOST_GHOSTS))?;
+        let ghosts = Ghosts::new(most_ghosts(capacity))?;
         self.worth.resize(ghosts.numbers())?;
         self.links.grow(capacity)?;
         grow(&mut self.state, capacity, 0)?;
@@ -116,7 +129,13 @@ impl Queues {
             return false;
         }
         if !self.first.is_empty() {
-            self.worth.returned(at);
+            // Would it be here if the first blocks had left in its stead?
+            let away = self.ghosts.evictions().wrapping_sub(at);
+            if (away as usize) < self.capacity {
+                self.worth.returned(at);
+            } else if self.knobs.contest && self.worth.all_stayed() {
+                return false;
+            }
         }
         let main = self.main.len() + self.waiting.len() + self.target;
         let full = self.len() >= self.capacity && main >= self.capacity;
@@ -147,7 +166,7 @@ impl Queues {
         self.state[at] = IN;
         self.came = self.came.wrapping_add(1);
         match (unused, returns) {
-            (false, true) => self.enter_main(frame),
+            (false, true) => self.enter_again(frame),
             (false, false) => self.enter(frame),
             (true, _) => {
                 self.state[at] |= if returns { RETURNING } else { 0 };
@@ -161,6 +180,16 @@ impl Queues {
         self.state[at] = self.state[at] & (IN | SAMPLED) | MAIN;
         self.stamp[at] = self.ghosts.evictions();
         self.main.push_newest(&mut self.links, frame);
+    }
+
+    /// A block that belongs to the main queue. Under LRU it is counted as used, so that it goes there when another setting follows.
+    fn enter_again(&mut self, frame: Frame) {
+        if self.lru {
+            self.state[frame as usize] |= 1;
+            self.enter_small(frame);
+        } else {
+            self.enter_main(frame);
+        }
     }
 
     fn enter_small(&mut self, frame: Frame) {
@@ -186,7 +215,7 @@ impl Queues {
 
     /// A block that is used and does not return: into the first queue while the cache fills, else into the small one.
     fn enter(&mut self, frame: Frame) {
-        if self.worth.is_open() && self.len() + self.target < self.capacity {
+        if self.fills && self.len() + self.target < self.capacity {
             self.arrivals = self.arrivals.wrapping_add(1);
             self.stamp[frame as usize] = self.arrivals;
             self.state[frame as usize] |= FIRST;
@@ -210,7 +239,9 @@ impl Queues {
     pub(super) fn touch(&mut self, frame: Frame) {
         let at = frame as usize;
         let state = self.state[at];
-        if state & MAIN != 0 {
+        if self.lru {
+            self.renew(frame);
+        } else if state & MAIN != 0 {
             let now = self.ghosts.evictions();
             if self.stamp[at] != now {
                 self.stamp[at] = now;
@@ -229,11 +260,34 @@ impl Queues {
         }
     }
 
+    /// A use under LRU: the block is the newest, whatever queue it is in.
+    fn renew(&mut self, frame: Frame) {
+        let at = frame as usize;
+        let state = self.state[at];
+        if state & WAITS != 0 {
+            return self.awaited_use(frame);
+        }
+        if state & (FIRST | USES) == FIRST {
+            self.worth.used(self.stamp[at]);
+        }
+        let uses = (state & USES).min(USES - 1) + 1;
+        if self.small.newest() == frame {
+            self.state[at] = state & !USES | uses;
+            return;
+        }
+        self.unlink(frame);
+        self.state[at] = state & (IN | SAMPLED) | uses;
+        self.enter_small(frame);
+    }
+
     /// Would another use change nothing? Until something leaves or the state is otherwise changed.
     #[inline]
     pub(super) fn settled(&self, frame: Frame) -> bool {
         let at = frame as usize;
         let state = self.state[at];
+        if self.lru {
+            return state & USES == USES && self.small.newest() == frame;
+        }
         if state & MAIN != 0 {
             return state & USES == USES && self.stamp[at] == self.ghosts.evictions();
         }
@@ -246,6 +300,17 @@ impl Queues {
         self.state[frame as usize] & SAMPLED != 0
     }
 
+    /// Under LRU?
+    pub(super) fn rules_lru(&self) -> bool {
+        self.lru
+    }
+
+    /// Waits apart?
+    #[inline]
+    pub(super) fn waits(&self, frame: Frame) -> bool {
+        self.state[frame as usize] & WAITS != 0
+    }
+
     /// Blocks that have come to the cache, modulo 2^32.
     #[inline]
     pub(super) fn came(&self) -> u32 {
@@ -253,8 +318,8 @@ impl Queues {
     }
 
     /// What changes when frames of the small queue or the first one that were [settled](Self::settled) no longer are.
-    pub(super) fn border(&self) -> (u32, u32) {
-        (self.arrivals, self.window)
+    pub(super) fn border(&self) -> Border {
+        (self.arrivals, self.window, self.lru)
     }
 
     /// The first use of what readahead brought is what an insertion on demand is to others.
@@ -265,7 +330,7 @@ impl Queues {
         self.waiting.unlink(&mut self.links, frame);
         self.state[at] &= !(WAITS | RETURNING);
         if returns {
-            self.enter_main(frame);
+            self.enter_again(frame);
         } else {
             self.enter(frame);
         }
@@ -274,16 +339,15 @@ impl Queues {
     /// Takes one frame out, if one may leave. `ask` gets a frame and whether it has waited for long enough, so that it should be
     /// written if it is dirty.
     pub(super) fn evict(&mut self, mut ask: impl FnMut(Frame, bool) -> FrameState) -> Option<Out> {
-        let first_leaves = self.worth.leaves(self.ghosts.evictions().wrapping_add(1));
-        if self.worth.all_stayed() && !self.first.is_empty() && self.small.len() > self.target {
-            self.join_first();
-        }
+        let first_leaves = !self.first.is_empty() && self.first_leaves();
+        self.fills = false;
         let mut looks = self.waiting.len();
         loop {
             let frame = self.next(first_leaves, looks > 0)?;
             let at = frame as usize;
             let was = self.state[at];
             match was & (MAIN | USES) {
+                _ if self.lru => {}
                 0 | MAIN => {}
                 MAIN.. => {
                     self.state[at] -= 1;
@@ -318,11 +382,22 @@ impl Queues {
         }
     }
 
+    /// Is it the turn of one of the first blocks to leave?
+    fn first_leaves(&mut self) -> bool {
+        let leaves = self.worth.leaves(self.ghosts.evictions().wrapping_add(1));
+        if self.worth.all_stayed() && self.small.len() > self.target {
+            self.join_first();
+        }
+        leaves
+    }
+
     /// Whose turn it is to leave, or to be looked at.
     fn next(&self, first_leaves: bool, may_wait: bool) -> Option<Frame> {
         let others = self.first.len() + self.small.len() + self.main.len();
         let list = if may_wait && (self.overdue() || others == 0) {
             &self.waiting
+        } else if self.lru && !self.main.is_empty() {
+            &self.main // Not used since LRU rules.
         } else if !self.first.is_empty() && (first_leaves || self.small.len() < self.target) {
             &self.first
         } else if self.small.len() >= self.target || self.main.is_empty() {
@@ -436,8 +511,4 @@ impl Queues {
         }
         self.ghosts.check()
     }
-}
-
-fn share(capacity: usize, thousandths: u32) -> usize {
-    (capacity as u64 * u64::from(thousandths) / 1000) as usize
 }

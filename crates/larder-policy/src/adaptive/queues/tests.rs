@@ -185,7 +185,8 @@ impl Plain {
     }
 
     fn returned(&mut self, number: u32) {
-        if !self.first.is_empty() && self.stayed[&self.period(number)] {
+        let soon = ((self.latest - number) as usize) < self.capacity;
+        if !self.first.is_empty() && soon && self.stayed[&self.period(number)] {
             self.against += 1;
         }
     }
