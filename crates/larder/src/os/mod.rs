@@ -7,6 +7,7 @@
 
 mod cpu;
 pub(crate) mod decided;
+pub(crate) mod decimal;
 mod due;
 pub(crate) mod errno;
 mod error;

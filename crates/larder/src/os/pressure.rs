@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use super::decimal::billionths;
+
 /// Percent of the last ten seconds in which some task of this machine waited for memory; `None` without PSI.
 ///
 /// ```
@@ -16,10 +18,10 @@ pub fn memory_some_avg10() -> Option<f64> {
 
 fn parse_avg10(text: &str) -> Option<f64> {
     let some = text.lines().find_map(|line| line.strip_prefix("some "))?;
-    some.split_whitespace()
-        .find_map(|field| field.strip_prefix("avg10="))?
-        .parse()
-        .ok()
+    let percent = some
+        .split_whitespace()
+        .find_map(|field| field.strip_prefix("avg10="))?;
+    Some(billionths(percent)? as f64 / 1e9)
 }
 
 #[cfg(test)]

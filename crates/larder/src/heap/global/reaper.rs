@@ -12,6 +12,7 @@ use core::time::Duration;
 use super::mode::environment;
 use super::slot::{self, Stage};
 use crate::objects::Family;
+use crate::os::decimal::billionths;
 use crate::os::errno::KeptErrno;
 use crate::os::say::say_ignored;
 use crate::os::signals::Blocked;
@@ -21,9 +22,9 @@ use crate::os::{fork, lower_priority};
 const WORTH: usize = 1 << 20;
 /// Bytes of its stack. Where thread-local variables take so much, it gets the usual one.
 const STACK: usize = 256 << 10;
-/// Seconds that may be asked for.
-const LEAST: f64 = 0.01;
-const MOST: f64 = 86_400.0;
+/// Nanoseconds that may be asked for.
+const LEAST: u64 = 10_000_000;
+const MOST: u64 = 86_400_000_000_000;
 
 /// Nanoseconds between its rounds.
 static INTERVAL: AtomicU64 = AtomicU64::new(0);
@@ -46,12 +47,10 @@ fn family() -> Option<&'static Family> {
 /// What `LARDER_MALLOC_REAPER` may say: seconds from 0.01 to 86400, with a fraction or without. `None` is anything else.
 #[must_use]
 pub fn reaper_interval(seconds: &str) -> Option<Duration> {
-    let digits = |b: u8| b.is_ascii_digit() || b == b'.';
-    let plain = !seconds.is_empty() && seconds.len() <= 32 && seconds.bytes().all(digits);
-    let number: f64 = plain.then(|| seconds.parse().ok())??;
+    let nanoseconds = billionths(seconds)?;
     (LEAST..=MOST)
-        .contains(&number)
-        .then(|| Duration::from_secs_f64(number))
+        .contains(&nanoseconds)
+        .then(|| Duration::from_nanos(nanoseconds))
 }
 
 /// What the environment asks of slow calls: to start the thread, or nothing. A word that means nothing is reported in a line.
