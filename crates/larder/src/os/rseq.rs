@@ -14,6 +14,7 @@ use super::decided::Decided;
 
 /// Which field of the kernel's area names the stock that a thread uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))] // Other processors have no sections.
 enum CpuId {
     /// `mm_cid` (Linux 6.3): dense, at most the number of threads and of allowed CPUs, so that a process of two
     /// threads on a large machine holds two stocks.
@@ -38,6 +39,7 @@ pub struct Registration {
     id: CpuId,
 }
 
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 impl Registration {
     /// Of no area: for loom's model of the sections, which looks at none.
     #[cfg(all(test, loom))]
