@@ -87,8 +87,10 @@ fn best(answer: &Answer) -> String {
     } = answer;
     let mut parts = Vec::new();
     match best.misses_saved_percent {
-        Some(saved) if saved >= 0.05 => parts.push(format!("{saved:.1} % fewer misses than lru")),
-        Some(_) => parts.push("no rule has fewer misses than lru".to_owned()),
+        Some(_) if best.row.policy == "lru" => {
+            parts.push("no rule has fewer misses than lru".to_owned());
+        }
+        Some(saved) => parts.push(format!("{saved:.1} % fewer misses than lru")),
         None => {}
     }
     if let Some(below) = best.below_opt_percent {
