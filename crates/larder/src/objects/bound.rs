@@ -1,9 +1,9 @@
 //! The most free memory that a family keeps, whatever the time.
 //!
 //! Time passes without a call, but memory goes back by calls only, unless a thread maintains the family. So puts see to it
-//! that little is left to time: a family keeps a constant, and beside it no more than is in use. They look when up to a
-//! quarter of what is in use was put, which spreads the cost of a look, and then give back down to half of what is in use
-//! beside the constant: what is put up to the next look brings it to the bound at most.
+//! that little is left to time: a family keeps a constant, and beside it no more than is in use. They look when so much was
+//! put that the bound could be reached, or a quarter of what is in use, which spreads the cost of a look, and then give back
+//! down to half of what is in use beside the constant: what is put up to the next look brings it to the bound at most.
 //!
 //! A program that frees much and takes it again soon would pay for the system's calls and faults each time. So the constant
 //! doubles, up to a share of the machine's memory, when what went back is backed again within an interval.
@@ -140,13 +140,14 @@ impl Bound {
         self.at.store(now, Ordering::Relaxed);
     }
 
-    /// Bytes to be put before the next look.
-    fn step(&self, used: usize) -> usize {
+    /// Bytes to be put before the next look, if so many are in use and free now: either counter's step alone may bring a third of
+    /// what is missing up to the bound, and takes half of that from it.
+    fn step(&self, used: usize, free: usize) -> usize {
         if self.nothing {
-            SHORT_STEP
-        } else {
-            (used / 4).clamp(STEP, MOST_STEP)
+            return SHORT_STEP;
         }
+        let missing = self.most(used).saturating_sub(free);
+        (used / 4).max(missing / 3).clamp(STEP, MOST_STEP)
     }
 
     /// Whether there is a bound.
@@ -165,8 +166,8 @@ impl Inner {
     /// So many bytes of objects are free now. Called without a lock.
     fn put_bytes(&self, bytes: usize) {
         if self.bound.is_some() && self.bound.objects.is_due(bytes) {
-            let used = self.keep_bound();
-            self.bound.objects.begin(self.bound.step(used));
+            let (used, free) = self.keep_bound();
+            self.bound.objects.begin(self.bound.step(used, free));
         }
     }
 
@@ -174,17 +175,17 @@ impl Inner {
     pub(super) fn put_pages(&self, bytes: usize) {
         if self.bound.is_some() && self.bound.runs.is_due(bytes) {
             let in_caches = self.bound.in_caches.load(Ordering::Relaxed);
-            let (_, mut used, free) = self.in_use(in_caches);
+            let (_, mut used, mut free) = self.in_use(in_caches);
             if free > self.bound.most(used) {
-                used = self.keep_bound();
+                (used, free) = self.keep_bound();
             }
-            self.bound.runs.begin(self.bound.step(used));
+            self.bound.runs.begin(self.bound.step(used, free));
         }
     }
 
-    /// Gives back what is beyond the bound. Returns bytes in use.
+    /// Gives back what is beyond the bound. Returns bytes in use, and those that were free before.
     #[cold]
-    fn keep_bound(&self) -> usize {
+    fn keep_bound(&self) -> (usize, usize) {
         let bound = &self.bound;
         let in_caches = self.each_cache(Cache::free_bytes);
         let (held, used, free) = self.in_use(in_caches);
@@ -206,7 +207,7 @@ impl Inner {
             bound.went(self.pool.held_bytes(), now);
         }
         bound.in_caches.store(in_caches, Ordering::Relaxed);
-        used
+        (used, free)
     }
 
     /// Bytes backed, in use and free, if so many are free in caches.
@@ -271,10 +272,12 @@ mod tests {
     fn looks_are_spread_and_the_bound_holds_between_them() {
         let bound = Bound::new(Some(CACHED_BYTES), 1);
         for used in [0, 1 << 20, 1 << 30, 1 << 40] {
-            let (most, step) = (bound.most(used), bound.step(used));
-            // Until the next look a step is put, which is in use no more.
-            let (used, free) = (used.saturating_sub(step), most + step);
-            assert!(free <= used + CACHED_BYTES + 2 * STEP, "{used}");
+            for free in [0, bound.most(used) / 2, bound.most(used)] {
+                let step = bound.step(used, free);
+                // Until the next look both counters' steps are put, which are in use no more.
+                let (used, free) = (used.saturating_sub(2 * step), free + 2 * step);
+                assert!(free <= used + CACHED_BYTES + 4 * STEP, "{used} {free}");
+            }
         }
         let looks = Looks::new(STEP);
         let looks = (0..1024).filter(|_| looks.is_due(1 << 20)).count();
