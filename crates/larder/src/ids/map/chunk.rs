@@ -167,8 +167,8 @@ impl Chunk {
     /// Takes one, or gives it back; false when it is taken already, or free.
     #[inline]
     pub(crate) fn set(&mut self, at: u64, free: bool) -> Result<bool, IdError> {
-        if let Self::Short(list) = self {
-            match list.find(at) {
+        match self {
+            Self::Short(list) => match list.find(at) {
                 there if there.is_some() == (list.of_free == free) => return Ok(false),
                 Some(place) => {
                     list.remove(place);
@@ -179,9 +179,18 @@ impl Chunk {
                     return Ok(true);
                 }
                 None => {}
-            }
-        } else if self.is_free(at) == free {
-            return Ok(false);
+            },
+            Self::List(list) => match list.find(at) {
+                there if there.is_some() == (list.of_free() == free) => return Ok(false),
+                Some(place) => {
+                    list.remove(place);
+                    self.shorten();
+                    return Ok(true);
+                }
+                None => {}
+            },
+            Self::Bits(_) if self.is_free(at) == free => return Ok(false),
+            Self::Bits(_) => {}
         }
         self.change(at, at, free)?;
         Ok(true)
@@ -292,14 +301,22 @@ impl Chunk {
             }
         }
         list.set_len(kept);
-        if kept <= SHORT / 2 {
+        self.shorten();
+    }
+
+    /// Gives a list up that has few entries, or most of its memory. Without memory for a shorter one it stays.
+    #[inline]
+    fn shorten(&mut self) {
+        let Self::List(list) = self else { return };
+        let len = list.len();
+        if len <= SHORT / 2 {
             *self = Self::Short(Short::of(list));
         } else if list.0.len() > 32
-            && kept < list.0.len() / 8
-            && let Ok(mut smaller) = List::new(list.of_free(), kept * 2)
+            && len < list.0.len() / 8
+            && let Ok(mut shorter) = List::new(list.of_free(), len * 2)
         {
-            smaller.copy(list.listed());
-            *self = Self::List(smaller);
+            shorter.copy(list.listed());
+            *self = Self::List(shorter);
         }
     }
 
@@ -415,6 +432,23 @@ impl List {
 
     fn listed(&self) -> &[u16] {
         self.0.get(1..=self.len()).unwrap_or_default()
+    }
+
+    /// The place of an offset among the listed, where it is there.
+    fn find(&self, at: u64) -> Option<usize> {
+        let mut parts = self.listed().chunks(32).zip((0..).step_by(32));
+        let (part, base) = parts.find(|(part, _)| contains(part, at))?;
+        let place = part.iter().position(|&slot| u64::from(slot) == at)?;
+        Some(base + place)
+    }
+
+    /// Removes the one at a place: the last one takes it.
+    fn remove(&mut self, place: usize) {
+        let len = self.len();
+        if place < len {
+            self.0[place + 1] = self.0[len];
+            self.set_len(len - 1);
+        }
     }
 
     /// Adds `first..=last`, none of which is there; there is room.
