@@ -166,7 +166,13 @@ impl Inner {
     /// So many bytes of objects are free now. Called without a lock.
     fn put_bytes(&self, bytes: usize) {
         if self.bound.is_some() && self.bound.objects.is_due(bytes) {
-            let (used, free) = self.keep_bound();
+            // Where all that is backed may stay, no cache need be looked at.
+            let held = self.pool.held_bytes();
+            let (used, free) = if held <= self.bound.most(0) {
+                (0, held)
+            } else {
+                self.keep_bound()
+            };
             self.bound.objects.begin(self.bound.step(used, free));
         }
     }
