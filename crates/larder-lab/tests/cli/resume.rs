@@ -11,7 +11,7 @@ use serde_json::Value;
 
 /// A measurement of two experiments that is interrupted in the first, after a complete round; what it said.
 fn interrupted(home: &Home) -> String {
-    let words = "measure page-pool id-space --group pair --group last-freed --loop --rounds 12 --time-cap 10m --seed 7";
+    let words = "measure page-pool id-space --group pair --group last-freed --loop --rounds 5 --time-cap 10m --seed 7";
     let words: Vec<&str> = words.split(' ').collect();
     let mut command = home.larder(&words);
     let child = command
