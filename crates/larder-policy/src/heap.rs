@@ -31,7 +31,7 @@ impl<K: Copy + PartialOrd + Default> Heap<K> {
         grow(&mut self.places, frames, NONE)?;
         // The parked ones are at the end.
         let by = self.entries.len() - before;
-        for place in before - self.parked..if by > 0 { before } else { 0 } {
+        for place in (before - self.parked..before).rev() {
             self.put(place + by, self.entries[place]);
         }
         Ok(())
