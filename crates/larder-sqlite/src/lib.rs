@@ -16,8 +16,8 @@
 //!
 //! What it changes:
 //!
-//! - no lock: SQLite built with `SQLITE_ENABLE_MEMORY_MANAGEMENT`, as `rusqlite`'s bundled one is, takes a lock of the process for
-//!   each page that a connection looks at;
+//! - no lock: SQLite built with `SQLITE_ENABLE_MEMORY_MANAGEMENT` takes a lock of the process for each page that a connection looks
+//!   at;
 //! - one [budget](Config::budget_bytes) for the caches of all connections;
 //! - memory that goes back to the system when a connection shrinks (`PRAGMA shrink_memory`) or closes;
 //! - any rule of `larder-policy`, where SQLite has LRU;

@@ -8,7 +8,7 @@ use std::sync::RwLock;
 
 use larder_policy::{Policy, PolicyError, Visitor, with_rule};
 
-use crate::cache::{Cache, Create};
+use crate::cache::Cache;
 use crate::ffi::{Methods, NO_MEMORY, OK, Page};
 use crate::process::Process;
 
@@ -123,11 +123,6 @@ unsafe extern "C" fn page_count<P: Policy>(at: *mut c_void) -> c_int {
 }
 
 unsafe extern "C" fn fetch<P: Policy>(at: *mut c_void, key: c_uint, create: c_int) -> *mut Page {
-    let create = match create {
-        0 => Create::No,
-        1 => Create::IfEasy,
-        _ => Create::Must,
-    };
     // SAFETY: SQLite's word.
     unsafe { cache::<P>(at) }.fetch(key, create)
 }

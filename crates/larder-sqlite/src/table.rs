@@ -10,14 +10,22 @@ const FIRST: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Table {
     chains: Vec<*mut Slot>,
+    /// Where the chains are, and how many there are less one: a search needs no more.
+    first: *mut *mut Slot,
+    mask: u32,
     len: usize,
 }
 
 impl Table {
     /// None: no memory.
     pub(crate) fn new() -> Option<Self> {
-        let chains = chains(FIRST)?;
-        Some(Self { chains, len: 0 })
+        let mut chains = chains(FIRST)?;
+        Some(Self {
+            first: chains.as_mut_ptr(),
+            mask: FIRST as u32 - 1,
+            chains,
+            len: 0,
+        })
     }
 
     /// Slots in it.
@@ -30,9 +38,11 @@ impl Table {
         self.chains.len()
     }
 
+    /// The head of the chain that a key is in.
     #[inline]
-    fn chain(&self, key: u32) -> usize {
-        key as usize & (self.chains.len() - 1)
+    fn chain(&self, key: u32) -> *mut *mut Slot {
+        // SAFETY: `first` points to as many heads as the mask says.
+        unsafe { self.first.add((key & self.mask) as usize) }
     }
 
     /// The slot of a page; null if it has none.
@@ -41,7 +51,8 @@ impl Table {
     /// The slots in the table are alive.
     #[inline]
     pub(crate) unsafe fn find(&self, key: u32) -> *mut Slot {
-        let mut slot = self.chains[self.chain(key)];
+        // SAFETY: a chain's head is there.
+        let mut slot = unsafe { *self.chain(key) };
         // SAFETY: the caller's word; chains lead from slot to slot.
         while let Some(here) = unsafe { slot.as_ref() }
             && here.key != key
@@ -57,8 +68,10 @@ impl Table {
     /// The slot is in no table, and the slots in this one are alive.
     pub(crate) unsafe fn insert(&mut self, slot: *mut Slot) {
         if self.len >= self.chains.len()
-            && let Some(wider) = chains(2 * self.chains.len())
+            && let Some(mut wider) = chains(2 * self.chains.len())
         {
+            self.first = wider.as_mut_ptr();
+            self.mask = wider.len() as u32 - 1;
             for mut at in core::mem::replace(&mut self.chains, wider) {
                 while !at.is_null() {
                     // SAFETY: the caller's word.
@@ -80,8 +93,11 @@ impl Table {
         // SAFETY: the caller's word.
         let slot_ref = unsafe { &mut *slot };
         let chain = self.chain(slot_ref.key);
-        slot_ref.next = self.chains[chain];
-        self.chains[chain] = slot;
+        // SAFETY: a chain's head is there.
+        unsafe {
+            slot_ref.next = *chain;
+            *chain = slot;
+        }
     }
 
     /// Takes a slot out that is in.
@@ -91,8 +107,7 @@ impl Table {
     pub(crate) unsafe fn remove(&mut self, slot: *mut Slot) {
         // SAFETY: the caller's word.
         let (key, next) = unsafe { ((*slot).key, (*slot).next) };
-        let chain = self.chain(key);
-        let mut at: *mut *mut Slot = &raw mut self.chains[chain];
+        let mut at = self.chain(key);
         // SAFETY: `at` is the chain's head or the link of a slot before this one.
         unsafe {
             while *at != slot {
