@@ -267,8 +267,10 @@ impl<P: Policy> Cache<P> {
         let block = Block(key.into());
         let shadow = inner.shadows.take(block, rule);
         let admission = rule.miss(block, shadow, Reason::Demand);
-        if room == Room::Less {
-            self.evict(inner).map(|slot| self.free(inner, slot));
+        if room == Room::Less
+            && let Some(slot) = self.evict(inner)
+        {
+            self.free(inner, slot);
         }
         let recycled = match room {
             Room::Free => None,

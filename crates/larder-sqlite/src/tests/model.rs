@@ -35,6 +35,7 @@ const EXTRA: usize = 136;
 
 impl<P: Policy> Driven<P> {
     fn new(bytes: usize, purgeable: bool, process: &'static Process) -> Self {
+        // SAFETY: the cache is destroyed at the end, and one thread uses it.
         let made = unsafe { Cache::create(bytes, EXTRA, purgeable, make::<P>, process) };
         let mut driven = Self {
             cache: made.unwrap(),
@@ -49,6 +50,7 @@ impl<P: Policy> Driven<P> {
     }
 
     fn cache(&self) -> &Cache<P> {
+        // SAFETY: it is not destroyed yet.
         unsafe { &*self.cache }
     }
 
@@ -59,9 +61,13 @@ impl<P: Policy> Driven<P> {
 
     /// The first and the last word of a page and of its extra bytes: the key, and the stamp.
     fn words(&self, page: *mut Page) -> [*mut u64; 4] {
+        // SAFETY: a pinned page has so many bytes, and so many of the owner's.
         unsafe {
             let (buf, extra) = ((*page).buf.cast::<u8>(), (*page).extra.cast::<u8>());
-            assert!(buf as usize % self.bytes.min(4096) == 0 && extra as usize % 8 == 0);
+            assert!(
+                (buf as usize).is_multiple_of(self.bytes.min(4096))
+                    && (extra as usize).is_multiple_of(8)
+            );
             [buf, buf.add(self.bytes - 8), extra, extra.add(EXTRA - 8)].map(<*mut u8>::cast)
         }
     }
@@ -78,6 +84,7 @@ impl<P: Policy> Driven<P> {
             return false;
         }
         let words = self.words(page);
+        // SAFETY: the words are the pinned page's.
         unsafe {
             if *words[2] == 0 {
                 // New.
@@ -114,6 +121,7 @@ impl<P: Policy> Driven<P> {
             34..58 => {
                 if let Some((key, page)) = self.any_pinned(dice) {
                     let discard = dice.below(10) == 0;
+                    // SAFETY: the page is pinned.
                     unsafe { self.cache().unpin(page, discard) };
                     if discard {
                         self.pages.remove(&key);
@@ -130,6 +138,7 @@ impl<P: Policy> Driven<P> {
                         .get(&to)
                         .is_none_or(|(_, pinned)| pinned.is_none())
                     {
+                        // SAFETY: the page is pinned.
                         unsafe { self.cache().rekey(page, to) };
                         let moved = self.pages.remove(&key).unwrap();
                         self.pages.insert(to, moved);
@@ -216,6 +225,7 @@ impl Visitor for Run {
             "{name}: {hits} hits, {misses} misses"
         );
         for cache in caches {
+            // SAFETY: nothing uses it any more.
             unsafe { Cache::destroy(cache.cache) };
         }
         let after = self.process.stats();
@@ -261,6 +271,7 @@ fn a_budget_moves_to_the_cache_that_misses() {
                         let key = 1 + at % keys;
                         assert!(cache.fetch(key, MUST));
                         let page = cache.pages[&key].1.unwrap();
+                        // SAFETY: the page is pinned.
                         unsafe { cache.cache().unpin(page, false) };
                         cache.pages.get_mut(&key).unwrap().1 = None;
                     }
@@ -273,6 +284,7 @@ fn a_budget_moves_to_the_cache_that_misses() {
             assert!(lens[1].iter().all(|&len| len > 180), "{lens:?}");
             for cache in caches {
                 cache.cache().check().unwrap();
+                // SAFETY: nothing uses it any more.
                 unsafe { Cache::destroy(cache.cache) };
             }
         }

@@ -9,12 +9,23 @@ use crate::{Config, InstallError, install, stats, trim};
 
 static ONE: Mutex<()> = Mutex::new(());
 
+fn shutdown() {
+    // SAFETY: no connection is open, and no other thread uses SQLite: tests take turns.
+    assert_eq!(unsafe { ffi::sqlite3_shutdown() }, 0);
+}
+
+fn put(config: &Config) -> Result<(), InstallError> {
+    // SAFETY: as above.
+    unsafe { install(config) }
+}
+
 /// SQLite that has not begun, with its own cache.
 fn fresh() -> MutexGuard<'static, ()> {
     let one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
-    assert_eq!(unsafe { ffi::sqlite3_shutdown() }, 0);
+    shutdown();
     // Methods of null are SQLite's own.
     let own = [0_u8; size_of::<crate::ffi::Methods>()];
+    // SAFETY: SQLite copies as many bytes as its structure has.
     let code = unsafe { ffi::sqlite3_config(crate::ffi::CONFIG_PCACHE2, own.as_ptr()) };
     assert_eq!(code, 0);
     one
@@ -67,8 +78,8 @@ fn every_rule_answers_as_sqlites_own_cache() {
     let own = SETTINGS.map(|(page, journal)| run(page, journal).unwrap());
     assert_eq!((own[0].1.as_str(), stats().misses), ("ok", before));
     for rule in larder_policy::rules() {
-        assert_eq!(unsafe { ffi::sqlite3_shutdown() }, 0);
-        unsafe { install(&Config::new().rule(rule.name).budget_bytes(1 << 20)) }.unwrap();
+        shutdown();
+        put(&Config::new().rule(rule.name).budget_bytes(1 << 20)).unwrap();
         let before = stats();
         let got = SETTINGS.map(|(page, journal)| run(page, journal).unwrap());
         assert_eq!(got, own, "{}", rule.name);
@@ -78,13 +89,13 @@ fn every_rule_answers_as_sqlites_own_cache() {
     }
     trim();
     assert_eq!(stats().held_bytes, 0);
-    assert_eq!(unsafe { ffi::sqlite3_shutdown() }, 0);
+    shutdown();
 }
 
 #[test]
 fn refused_memory_is_sqlites_error() {
     let _one = fresh();
-    unsafe { install(&Config::new()) }.unwrap();
+    put(&Config::new()).unwrap();
     let pool = PROCESS.pool().unwrap();
     let (mut refused, mut done) = (0, false);
     for pages in (0..).step_by(3) {
@@ -105,13 +116,13 @@ fn refused_memory_is_sqlites_error() {
     }
     pool.set_limit_bytes(usize::MAX);
     assert!(refused > 5 && done, "{refused}");
-    assert_eq!(unsafe { ffi::sqlite3_shutdown() }, 0);
+    shutdown();
 }
 
 #[test]
 fn connections_of_many_threads_share_a_budget() {
     let _one = fresh();
-    unsafe { install(&Config::new().budget_bytes(1 << 20)) }.unwrap();
+    put(&Config::new().budget_bytes(1 << 20)).unwrap();
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("db");
     let db = Connection::open(&path).unwrap();
@@ -152,30 +163,30 @@ fn connections_of_many_threads_share_a_budget() {
     let after: i64 = db.query_row(sum, [], |row| row.get(0)).unwrap();
     assert_eq!(after, expected.0);
     drop(db);
-    assert_eq!(unsafe { ffi::sqlite3_shutdown() }, 0);
+    shutdown();
 }
 
 #[test]
 fn it_is_installed_once_and_before_sqlite_begins() {
     let _one = fresh();
     let db = Connection::open_in_memory().unwrap();
-    let late = unsafe { install(&Config::new()) }.unwrap_err();
+    let late = put(&Config::new()).unwrap_err();
     assert!(matches!(late, InstallError::TooLate), "{late}");
     assert!(late.to_string().contains("first of all in main"));
     drop(db);
-    assert_eq!(unsafe { ffi::sqlite3_shutdown() }, 0);
-    unsafe { install(&Config::new()) }.unwrap();
-    let twice = unsafe { install(&Config::new()) }.unwrap_err();
+    shutdown();
+    put(&Config::new()).unwrap();
+    let twice = put(&Config::new()).unwrap_err();
     assert!(matches!(twice, InstallError::Twice), "{twice}");
     let db = Connection::open_in_memory().unwrap();
-    let twice = unsafe { install(&Config::new().rule("lru")) }.unwrap_err();
+    let twice = put(&Config::new().rule("lru")).unwrap_err();
     assert!(matches!(twice, InstallError::Twice), "{twice}");
     assert!(!stats().caches.is_empty());
     drop(db);
-    assert_eq!(unsafe { ffi::sqlite3_shutdown() }, 0);
-    let unknown = unsafe { install(&Config::new().rule("best")) }.unwrap_err();
+    shutdown();
+    let unknown = put(&Config::new().rule("best")).unwrap_err();
     assert!(unknown.to_string().contains("adaptive"), "{unknown}");
-    unsafe { install(&Config::new().rule("lru")) }.unwrap();
+    put(&Config::new().rule("lru")).unwrap();
     drop(Connection::open_in_memory().unwrap());
-    assert_eq!(unsafe { ffi::sqlite3_shutdown() }, 0);
+    shutdown();
 }
