@@ -268,6 +268,8 @@ pub struct List {
     newest: u32,
     oldest: u32,
     len: u32,
+    /// Of these, how many are parked.
+    parked: u32,
 }
 
 impl Default for List {
@@ -284,19 +286,26 @@ impl List {
             newest: NONE,
             oldest: NONE,
             len: 0,
+            parked: 0,
         }
     }
 
-    /// How many nodes are in.
+    /// How many nodes are in, parked ones among them.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len as usize
     }
 
-    /// No node is in.
+    /// No node is in but parked ones.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.oldest == NONE
+    }
+
+    /// How many nodes are parked.
+    #[must_use]
+    pub fn parked(&self) -> usize {
+        self.parked as usize
     }
 
     /// The node that came last, or [`NONE`].
@@ -359,7 +368,21 @@ impl List {
         }
     }
 
-    /// The nodes from the oldest on.
+    /// Takes a node of this list out of the order. It counts as one of the list; until it is unparked, nothing else is called with it.
+    pub fn park<L: Linked>(&mut self, links: &mut L, node: u32) {
+        self.unlink(links, node);
+        self.len += 1;
+        self.parked += 1;
+    }
+
+    /// Puts a parked node back, as the newest.
+    pub fn unpark<L: Linked>(&mut self, links: &mut L, node: u32) {
+        self.len -= 1;
+        self.parked -= 1;
+        self.push_newest(links, node);
+    }
+
+    /// The nodes that are not parked, from the oldest on.
     pub fn iter<'l, L: Linked>(&self, links: &'l L) -> impl Iterator<Item = u32> + use<'l, L> {
         let mut at = self.oldest;
         core::iter::from_fn(move || {
@@ -389,10 +412,10 @@ impl List {
             }
             before = node;
         }
-        if before != self.newest || count != self.len {
+        if before != self.newest || count + self.parked != self.len {
             return Err(format!(
-                "{name}: {count} nodes up to {before}, but {} up to {} are noted",
-                self.len, self.newest
+                "{name}: {count} nodes up to {before}, but {} up to {} are noted, {} of them parked",
+                self.len, self.newest, self.parked
             ));
         }
         Ok(())

@@ -166,6 +166,23 @@ impl Policy for Arc {
         self.lists.remove(frame);
     }
 
+    fn park(&mut self, frame: Frame) {
+        self.lists.park(frame);
+    }
+
+    fn unpark(&mut self, frame: Frame) {
+        self.lists.unpark(frame);
+    }
+
+    fn invalidate(&mut self, frame: Frame) -> Option<Shadow> {
+        let again = self.lists.list_of(frame) == AGAIN;
+        self.remove(frame);
+        again.then(|| {
+            self.trim_for_one(self.capacity);
+            self.ghosts.add(AGAIN)
+        })
+    }
+
     fn resize(&mut self, frames: usize) -> Result<(), PolicyError> {
         self.lists.grow(capacity(frames)?)?;
         self.ghosts.grow(frames)?;

@@ -147,6 +147,14 @@ impl Policy for Car {
         self.clocks.remove(frame);
     }
 
+    fn park(&mut self, frame: Frame) {
+        self.clocks.park(frame);
+    }
+
+    fn unpark(&mut self, frame: Frame) {
+        self.clocks.unpark(frame);
+    }
+
     fn resize(&mut self, frames: usize) -> Result<(), PolicyError> {
         self.clocks.grow(capacity(frames)?)?;
         self.ghosts.grow(frames)?;

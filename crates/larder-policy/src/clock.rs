@@ -10,6 +10,8 @@ const ABSENT: u8 = 0;
 const UNUSED: u8 = 1;
 /// It has one whose count is the byte less this.
 const COUNT: u8 = 2;
+/// It is parked.
+const PARKED: u8 = 1 << 7;
 
 /// CLOCK: a hand over counters, of one bit that is clear at the insertion. In general a use adds one up to `MOST`, the hand takes one off, and takes the block where nothing is left. The
 /// insertion counts as `FIRST`. 1 byte a frame and no links: the ring is the frames in the order of their numbers. A hit is a
@@ -31,6 +33,7 @@ pub struct Clock<const FIRST: u8 = 0, const MOST: u8 = 1> {
     hand: usize,
     capacity: usize,
     len: usize,
+    parked: usize,
 }
 
 impl Clock {
@@ -82,6 +85,7 @@ impl<const FIRST: u8, const MOST: u8> Clock<FIRST, MOST> {
             counts: table(frames, ABSENT)?,
             hand: 0,
             len: 0,
+            parked: 0,
         })
     }
 }
@@ -124,7 +128,7 @@ impl<const FIRST: u8, const MOST: u8> Policy for Clock<FIRST, MOST> {
     #[inline]
     fn evict<F: Frames>(&mut self, frames: &mut F, wanted: usize) -> usize {
         let (mut gone, mut barren) = (0, 0);
-        while gone < wanted && barren < self.counts.len() {
+        while gone < wanted && barren < self.counts.len() && self.len > self.parked {
             let at = self.hand;
             self.hand = if at + 1 < self.counts.len() {
                 at + 1
@@ -132,7 +136,10 @@ impl<const FIRST: u8, const MOST: u8> Policy for Clock<FIRST, MOST> {
                 0
             };
             let count = self.counts[at];
-            if count == ABSENT || frames.state(at as Frame) == FrameState::Pinned {
+            if count == ABSENT
+                || count & PARKED != 0
+                || frames.state(at as Frame) == FrameState::Pinned
+            {
                 barren += 1;
                 continue;
             }
@@ -153,6 +160,16 @@ impl<const FIRST: u8, const MOST: u8> Policy for Clock<FIRST, MOST> {
         self.len -= 1;
     }
 
+    fn park(&mut self, frame: Frame) {
+        self.counts[frame as usize] |= PARKED;
+        self.parked += 1;
+    }
+
+    fn unpark(&mut self, frame: Frame) {
+        self.counts[frame as usize] &= !PARKED;
+        self.parked -= 1;
+    }
+
     fn resize(&mut self, frames: usize) -> Result<(), PolicyError> {
         grow(&mut self.counts, capacity(frames)?, ABSENT)?;
         self.capacity = frames;
@@ -167,7 +184,12 @@ impl<const FIRST: u8, const MOST: u8> Policy for Clock<FIRST, MOST> {
                 self.len, self.hand
             ));
         }
-        match self.counts.iter().position(|&count| count > COUNT + MOST) {
+        let parked = self.counts.iter().filter(|&&count| count & PARKED != 0);
+        if parked.count() != self.parked {
+            return Err(format!("clock: not {} are parked", self.parked));
+        }
+        let most = |count: u8| (count & !PARKED) > COUNT + MOST;
+        match self.counts.iter().position(|&count| most(count)) {
             Some(frame) => Err(format!(
                 "clock: frame {frame} counts {}",
                 self.counts[frame]

@@ -46,6 +46,9 @@ pub struct ClockPro {
     hand_test: u32,
     hot: usize,
     cold: usize,
+    /// Of these, how many are parked, and are not in the ring.
+    hot_parked: usize,
+    cold_parked: usize,
     ghosts: usize,
     /// m_c: how many resident cold pages there should be.
     cold_share: usize,
@@ -68,6 +71,8 @@ impl ClockPro {
             hot: 0,
             cold: 0,
             ghosts: 0,
+            hot_parked: 0,
+            cold_parked: 0,
             cold_share: 0,
         };
         rule.cold_share = rule.least_cold();
@@ -102,12 +107,25 @@ impl ClockPro {
 
     /// Takes a page out of the clock; hands that point to it go on.
     fn leave(&mut self, page: u32) {
+        self.pass(page);
+        self.ring.leave(page);
+    }
+
+    /// Hands that point to a page go on.
+    fn pass(&mut self, page: u32) {
         for hand in [&mut self.hand_cold, &mut self.hand_test] {
             if *hand == page {
                 *hand = self.ring.next_but(page);
             }
         }
-        self.ring.leave(page);
+    }
+
+    /// How many hot or cold pages are parked, as this page is.
+    fn parked_like(&mut self, page: u32) -> &mut usize {
+        match self.states[page as usize] & HOT {
+            0 => &mut self.cold_parked,
+            _ => &mut self.hot_parked,
+        }
     }
 
     fn becomes_hot(&mut self, page: u32) {
@@ -120,7 +138,7 @@ impl ClockPro {
 
     /// The hot hand: makes hot pages cold until no more are hot than should be.
     fn cool(&mut self) {
-        while self.hot > self.capacity - self.cold_share {
+        while self.hot > self.capacity - self.cold_share && self.hot > self.hot_parked {
             self.move_hot();
         }
     }
@@ -254,7 +272,7 @@ impl Policy for ClockPro {
         // Where the cold hand was before pages that may not leave. A round over nothing else leaves it there.
         let mut from = self.hand_cold;
         while gone < wanted {
-            if self.cold == 0 || barren >= self.ring.len() {
+            if self.cold == self.cold_parked || barren >= self.ring.len() {
                 // None that is cold may leave: a hot one has to become cold.
                 let unpinned = |page: u32| {
                     let frame = self.ring.frame(page);
@@ -308,6 +326,20 @@ impl Policy for ClockPro {
         self.leave(page);
     }
 
+    fn park(&mut self, frame: Frame) {
+        let page = self.page_of[frame as usize];
+        self.pass(page);
+        self.ring.park(page);
+        *self.parked_like(page) += 1;
+    }
+
+    fn unpark(&mut self, frame: Frame) {
+        let page = self.page_of[frame as usize];
+        self.ring.unpark(page);
+        *self.parked_like(page) -= 1;
+        self.cool();
+    }
+
     fn resize(&mut self, frames: usize) -> Result<(), PolicyError> {
         self.ring.grow(pages_of(capacity(frames)?))?;
         grow(&mut self.states, pages_of(frames), 0)?;
@@ -336,6 +368,7 @@ impl Policy for ClockPro {
                 cold += 1;
             }
         }
+        let (hot, cold) = (hot + self.hot_parked, cold + self.cold_parked);
         if (hot, cold, ghosts) != (self.hot, self.cold, self.ghosts) || ghosts > self.capacity {
             return Err(format!(
                 "clock-pro: {hot} hot, {cold} cold, {ghosts} ghosts"

@@ -7,11 +7,12 @@ use larder_base::table::{grow, table};
 /// The least key is first. Keys of a rule's frames are all different, so that the order is the same however the heap was made.
 #[derive(Debug)]
 pub(super) struct Heap<K> {
-    /// The first `len` are the heap.
+    /// The first `len` are the heap, the last `parked` those that wait outside.
     entries: Vec<(K, u32)>,
     /// By frame.
     places: Vec<u32>,
     len: usize,
+    parked: usize,
 }
 
 impl<K: Copy + PartialOrd + Default> Heap<K> {
@@ -20,12 +21,20 @@ impl<K: Copy + PartialOrd + Default> Heap<K> {
             entries: table(frames, (K::default(), NONE))?,
             places: table(frames, NONE)?,
             len: 0,
+            parked: 0,
         })
     }
 
     pub(super) fn grow(&mut self, frames: usize) -> Result<(), PolicyError> {
+        let before = self.entries.len();
         grow(&mut self.entries, frames, (K::default(), NONE))?;
-        Ok(grow(&mut self.places, frames, NONE)?)
+        grow(&mut self.places, frames, NONE)?;
+        // The parked ones are at the end.
+        let by = self.entries.len() - before;
+        for place in (before - self.parked..before).rev() {
+            self.put(place + by, self.entries[place]);
+        }
+        Ok(())
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -33,7 +42,26 @@ impl<K: Copy + PartialOrd + Default> Heap<K> {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.len
+        self.len + self.parked
+    }
+
+    /// Takes a frame out of the order. Its key stays.
+    pub(super) fn park(&mut self, frame: u32) {
+        let key = self.key(frame);
+        self.remove(frame);
+        self.parked += 1;
+        self.put(self.entries.len() - self.parked, (key, frame));
+    }
+
+    /// Puts a parked frame back.
+    pub(super) fn unpark(&mut self, frame: u32) {
+        let place = self.places[frame as usize] as usize;
+        let entry = self.entries[place];
+        let last = self.entries.len() - self.parked;
+        self.put(place, self.entries[last]);
+        self.parked -= 1;
+        self.len += 1;
+        self.up(self.len - 1, entry);
     }
 
     /// The least.
@@ -41,18 +69,32 @@ impl<K: Copy + PartialOrd + Default> Heap<K> {
         (self.len > 0).then(|| self.entries[0])
     }
 
-    /// The least that is not pinned. The first is looked at first; all are searched when it is pinned.
+    /// The least that is not pinned. Beyond the first, only pinned ones and their children are looked at.
     #[inline]
     pub(super) fn first_unpinned<F: Frames>(&self, frames: &F) -> Option<(K, u32)> {
         let first = self.first()?;
         if frames.state(first.1) != FrameState::Pinned {
             return Some(first);
         }
-        let unpinned = |entry: &&(K, u32)| frames.state(entry.1) != FrameState::Pinned;
-        let entries = self.entries[..self.len].iter().filter(unpinned);
-        entries
-            .copied()
-            .reduce(|a, b| if b.0 < a.0 { b } else { a })
+        let best = self.unpinned_below(1, None, frames);
+        self.unpinned_below(2, best, frames)
+    }
+
+    /// The least that is not pinned of `best` and of those at a place and below it.
+    fn unpinned_below<F: Frames>(
+        &self,
+        place: usize,
+        best: Option<(K, u32)>,
+        frames: &F,
+    ) -> Option<(K, u32)> {
+        if place >= self.len || best.is_some_and(|best| best.0 <= self.entries[place].0) {
+            return best;
+        }
+        if frames.state(self.entries[place].1) != FrameState::Pinned {
+            return Some(self.entries[place]);
+        }
+        let best = self.unpinned_below(2 * place + 1, best, frames);
+        self.unpinned_below(2 * place + 2, best, frames)
     }
 
     /// The key of a frame that is in.
@@ -134,9 +176,15 @@ impl<K: Copy + PartialOrd + Default> Heap<K> {
                 return Err(format!("heap: frame {frame} is less than its parent"));
             }
         }
+        for place in self.entries.len() - self.parked..self.entries.len() {
+            let frame = self.entries[place].1;
+            if self.places[frame as usize] as usize != place {
+                return Err(format!("heap: parked frame {frame} is not at {place}"));
+            }
+        }
         let inside = self.places.iter().filter(|&&place| place != NONE).count();
-        if inside != self.len {
-            return Err(format!("heap: {inside} frames, not {}", self.len));
+        if inside != self.len() {
+            return Err(format!("heap: {inside} frames, not {}", self.len()));
         }
         Ok(())
     }

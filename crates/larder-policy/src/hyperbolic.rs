@@ -36,6 +36,8 @@ pub struct Hyperbolic {
     /// The first `len` are the frames that are in.
     residents: Vec<u32>,
     len: usize,
+    /// Frames that are in and not among the residents.
+    parked: usize,
     now: u64,
     dice: Dice,
     capacity: usize,
@@ -52,9 +54,17 @@ impl Hyperbolic {
             lives: table(frames, Life::default())?,
             residents: table(frames, NONE)?,
             len: 0,
+            parked: 0,
             now: 0,
             dice: Dice::new(),
         })
+    }
+
+    #[inline]
+    fn enter(&mut self, frame: Frame) {
+        self.lives[frame as usize].place = self.len as u32;
+        self.residents[self.len] = frame;
+        self.len += 1;
     }
 
     #[inline]
@@ -85,7 +95,7 @@ impl Policy for Hyperbolic {
     }
 
     fn len(&self) -> usize {
-        self.len
+        self.len + self.parked
     }
 
     #[inline]
@@ -95,10 +105,9 @@ impl Policy for Hyperbolic {
         self.lives[frame as usize] = Life {
             born: self.now,
             uses: u32::from(used),
-            place: self.len as u32,
+            place: 0,
         };
-        self.residents[self.len] = frame;
-        self.len += 1;
+        self.enter(frame);
     }
 
     #[inline]
@@ -125,6 +134,16 @@ impl Policy for Hyperbolic {
         let last = self.residents[self.len];
         self.residents[place as usize] = last;
         self.lives[last as usize].place = place;
+    }
+
+    fn park(&mut self, frame: Frame) {
+        self.remove(frame);
+        self.parked += 1;
+    }
+
+    fn unpark(&mut self, frame: Frame) {
+        self.parked -= 1;
+        self.enter(frame);
     }
 
     fn resize(&mut self, frames: usize) -> Result<(), PolicyError> {

@@ -103,6 +103,14 @@ impl<const RENEW: bool> Policy for Lru<RENEW> {
         self.list.unlink(&mut self.links, frame);
     }
 
+    fn park(&mut self, frame: Frame) {
+        self.list.park(&mut self.links, frame);
+    }
+
+    fn unpark(&mut self, frame: Frame) {
+        self.list.unpark(&mut self.links, frame);
+    }
+
     fn resize(&mut self, frames: usize) -> Result<(), PolicyError> {
         self.links.grow(capacity(frames)?)?;
         self.capacity = frames;

@@ -170,6 +170,16 @@ impl Policy for LeCaR {
         self.frequency.remove(frame);
     }
 
+    fn park(&mut self, frame: Frame) {
+        self.recency.park(&mut self.links, frame);
+        self.frequency.park(frame);
+    }
+
+    fn unpark(&mut self, frame: Frame) {
+        self.recency.unpark(&mut self.links, frame);
+        self.frequency.unpark(frame);
+    }
+
     /// Forgets all ghosts, whose times count in other steps.
     fn resize(&mut self, frames: usize) -> Result<(), PolicyError> {
         self.links.grow(capacity(frames)?)?;

@@ -88,6 +88,14 @@ impl Policy for LfuDa {
         self.heap.remove(frame);
     }
 
+    fn park(&mut self, frame: Frame) {
+        self.heap.park(frame);
+    }
+
+    fn unpark(&mut self, frame: Frame) {
+        self.heap.unpark(frame);
+    }
+
     fn resize(&mut self, frames: usize) -> Result<(), PolicyError> {
         self.heap.grow(capacity(frames)?)?;
         grow(&mut self.uses, frames, 0)?;

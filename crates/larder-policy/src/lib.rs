@@ -26,12 +26,14 @@
 //! The owner is the cache. It numbers its *frames*, places in memory for one block, densely from 0, and knows which block is in
 //! which frame. The rule keeps arrays by frame, and allocates only when it is made or resized. What it must remember of an evicted
 //! block is a [`Shadow`], one word, which the owner keeps. The owner shows it again when the block comes back; a lost shadow costs hits
-//! and nothing else. So a rule needs no table of blocks.
+//! and nothing else. So a rule needs no table of blocks. [`Shadows`] is a store for an owner that has none.
 //!
 //! | access | calls |
 //! |---|---|
 //! | hit | [`touch`](Policy::touch) |
 //! | miss | [`miss`](Policy::miss) with the block's shadow; [`evict`](Policy::evict) while there is no free frame; [`insert`](Policy::insert) |
+//! | a frame is pinned for long, and no longer | [`park`](Policy::park), when `evict` has looked at it; [`unpark`](Policy::unpark) |
+//! | the block is gone, or only its contents are | [`remove`](Policy::remove), [`invalidate`](Policy::invalidate) |
 //!
 //! ```
 //! use larder_policy::{Arrival, Block, Lru, Policy, Reason, Touch};
@@ -92,6 +94,7 @@ mod registry;
 pub mod replay;
 mod ring;
 mod s3fifo;
+mod shadows;
 mod sieve;
 mod sketch;
 mod tiny_lfu;
@@ -118,6 +121,7 @@ pub use mq::Mq;
 pub use policy::Policy;
 pub use registry::{Info, Visitor, rule, rules, with_rule};
 pub use s3fifo::S3Fifo;
+pub use shadows::Shadows;
 pub use sieve::Sieve;
 pub use tiny_lfu::WTinyLfu;
 pub use two_q::TwoQ;

@@ -142,6 +142,27 @@ impl Policy for Lirs {
         self.lists.remove(frame);
     }
 
+    fn park(&mut self, frame: Frame) {
+        self.lists.park(frame);
+    }
+
+    fn unpark(&mut self, frame: Frame) {
+        self.lists.unpark(frame);
+        if self.lists.list_of(frame) == LIR {
+            // It was in use until now, and the LIR blocks are in the order of their last uses.
+            self.now += 1;
+            self.last[frame as usize] = self.now;
+            self.demote();
+        }
+    }
+
+    fn invalidate(&mut self, frame: Frame) -> Option<Shadow> {
+        let last = self.last[frame as usize];
+        let near = self.in_stack(last) || self.lists.list_of(frame) == LIR;
+        self.lists.remove(frame);
+        near.then(|| Shadow::new(last))
+    }
+
     fn resize(&mut self, frames: usize) -> Result<(), PolicyError> {
         self.lists.grow(capacity(frames)?)?;
         grow(&mut self.last, frames, 0)?;
@@ -157,7 +178,7 @@ impl Policy for Lirs {
         if !last.is_sorted_by(|one, next| one < next) {
             return Err("lirs: the LIR blocks are out of order".to_owned());
         }
-        if self.lists.len(LIR) > self.lir_share {
+        if self.lists.len(LIR) > self.lir_share && self.lists.oldest(LIR).is_some() {
             return Err(format!("lirs: {} LIR blocks", self.lists.len(LIR)));
         }
         Ok(())

@@ -39,6 +39,8 @@ pub(super) struct Lists<const N: usize> {
     links: Vec<Link>,
     /// As many as a byte can name, so that none is outside.
     lens: [u32; MOST],
+    /// Frames that count in a list and are in no ring.
+    parked: u32,
     states: Vec<u8>,
 }
 
@@ -56,6 +58,7 @@ impl<const N: usize> Lists<N> {
         Ok(Self {
             links,
             lens: [0; MOST],
+            parked: 0,
             states: table(frames, 0)?,
         })
     }
@@ -84,6 +87,25 @@ impl<const N: usize> Lists<N> {
     #[inline]
     pub(super) fn total(&self) -> usize {
         self.lens[..N].iter().sum::<u32>() as usize
+    }
+
+    /// The same without the parked ones.
+    #[inline]
+    pub(super) fn unparked(&self) -> usize {
+        self.total() - self.parked as usize
+    }
+
+    /// Takes a frame out of the order of its list, where it still counts.
+    pub(super) fn park(&mut self, frame: Frame) {
+        self.parked += 1;
+        Self::unlink(&mut self.links, frame);
+    }
+
+    /// Puts a parked frame back, at the newest end of its list. Its bits are what they were.
+    pub(super) fn unpark(&mut self, frame: Frame) {
+        self.parked -= 1;
+        let list = self.list_of(frame);
+        Self::link_newest(&mut self.links, frame, list);
     }
 
     /// The list of a frame that is in one.
@@ -239,6 +261,7 @@ impl<const N: usize> Lists<N> {
         rule: &str,
         right: impl Fn(usize, u8) -> bool,
     ) -> Result<(), String> {
+        let mut parked = 0;
         for list in 0..N {
             let (mut before, mut count) = (end(list), 0);
             for frame in self.iter(list) {
@@ -256,12 +279,18 @@ impl<const N: usize> Lists<N> {
                 (before, count) = (frame, count + 1);
             }
             let Link { older, .. } = self.links[Self::at(end(list))];
-            if before != older || count != self.lens[list] {
-                let len = self.lens[list];
+            if before != older {
                 return Err(format!(
-                    "{rule}, list {list}: {count} frames up to {before}, but {len} up to {older} are noted"
+                    "{rule}, list {list}: {count} frames up to {before}, not {older}"
                 ));
             }
+            parked += self.lens[list] - count;
+        }
+        if parked != self.parked {
+            return Err(format!(
+                "{rule}: {parked} frames are in no ring, but {} are parked",
+                self.parked
+            ));
         }
         Ok(())
     }

@@ -39,6 +39,19 @@ struct Past {
     unused: bool,
 }
 
+impl Past {
+    /// What its block leaves.
+    #[inline]
+    fn shadow(&self) -> Option<Shadow> {
+        let counted = if self.unused {
+            self.before
+        } else {
+            self.counted
+        };
+        (counted != 0).then(|| Shadow::new(counted))
+    }
+}
+
 /// LRU-2 with its correlated reference period and its retained information period. 60 bytes a frame, none for ghosts, whose past
 /// the shadows carry. A hit within the correlated period is a move in a list, any other one takes log2 of the capacity steps in a
 /// heap, at most.
@@ -64,6 +77,8 @@ pub struct Lru2 {
     once: List,
     /// By HIST(2), which differs from block to block: it is the time of a use.
     twice: Heap<u64>,
+    /// Frames that are in none of these.
+    parked: usize,
     now: u64,
     period: u64,
     capacity: usize,
@@ -82,6 +97,7 @@ impl Lru2 {
             young: List::new(),
             once: List::new(),
             twice: Heap::new(frames)?,
+            parked: 0,
             now: 0,
             period: Self::period_of(frames),
         })
@@ -134,7 +150,7 @@ impl Policy for Lru2 {
     }
 
     fn len(&self) -> usize {
-        self.young.len() + self.once.len() + self.twice.len()
+        self.young.len() + self.once.len() + self.twice.len() + self.parked
     }
 
     /// The last use that counted, of a block that left not too long ago.
@@ -193,19 +209,32 @@ impl Policy for Lru2 {
                 return gone;
             };
             self.unlink(frame);
-            let past = self.pasts[frame as usize];
-            let counted = if past.unused {
-                past.before
-            } else {
-                past.counted
-            };
-            frames.evicted(frame, (counted != 0).then(|| Shadow::new(counted)));
+            frames.evicted(frame, self.pasts[frame as usize].shadow());
         }
         wanted
     }
 
     fn remove(&mut self, frame: Frame) {
         self.unlink(frame);
+    }
+
+    fn park(&mut self, frame: Frame) {
+        self.unlink(frame);
+        self.parked += 1;
+    }
+
+    fn unpark(&mut self, frame: Frame) {
+        self.parked -= 1;
+        // It was in use until now, and the young ones are in the order of their last uses.
+        let mut past = self.pasts[frame as usize];
+        past.last = self.now;
+        past.place = Place::Young;
+        self.start(frame, past);
+    }
+
+    fn invalidate(&mut self, frame: Frame) -> Option<Shadow> {
+        self.unlink(frame);
+        self.pasts[frame as usize].shadow()
     }
 
     fn resize(&mut self, frames: usize) -> Result<(), PolicyError> {

@@ -86,6 +86,18 @@ impl Mq {
         life
     }
 
+    /// What a block leaves.
+    #[inline]
+    fn shadow(&mut self, life: Life) -> Shadow {
+        let uses = if life.uses == UNUSED {
+            life.expires
+        } else {
+            life.uses.into()
+        };
+        self.departures += 1;
+        Shadow::new(self.departures << USES_BITS | uses)
+    }
+
     /// The oldest of each queue sinks if its time is over.
     #[inline]
     fn sink(&mut self) {
@@ -166,13 +178,7 @@ impl Policy for Mq {
                 return gone;
             };
             let life = self.dequeue(frame);
-            let uses = if life.uses == UNUSED {
-                life.expires
-            } else {
-                life.uses.into()
-            };
-            self.departures += 1;
-            let shadow = Shadow::new(self.departures << USES_BITS | uses);
+            let shadow = self.shadow(life);
             frames.evicted(frame, Some(shadow));
         }
         wanted
@@ -180,6 +186,21 @@ impl Policy for Mq {
 
     fn remove(&mut self, frame: Frame) {
         self.dequeue(frame);
+    }
+
+    fn park(&mut self, frame: Frame) {
+        let queue = self.lives[frame as usize].queue as usize;
+        self.queues[queue].park(&mut self.links, frame);
+    }
+
+    fn unpark(&mut self, frame: Frame) {
+        let queue = self.lives[frame as usize].queue as usize;
+        self.queues[queue].unpark(&mut self.links, frame);
+    }
+
+    fn invalidate(&mut self, frame: Frame) -> Option<Shadow> {
+        let life = self.dequeue(frame);
+        Some(self.shadow(life))
     }
 
     fn resize(&mut self, frames: usize) -> Result<(), PolicyError> {

@@ -44,8 +44,15 @@ use super::{Admission, Arrival, Block, Frame, Frames, PolicyError, Reason, Shado
 ///         let whole = shadow.map(|shadow| rule.whole_shadow(low(shadow)));
 ///         assert!(whole.is_none_or(|shadow| rule.remembers(shadow)));
 ///     }
+///     let left = 1 - owner.0[0].0;
 ///     if rule.len() == 1 {
-///         rule.remove(1 - owner.0[0].0); // truncated
+///         rule.park(left); // pinned for longer
+///         assert_eq!(rule.evict(&mut owner, 0), 0);
+///         rule.unpark(left);
+///         rule.rekey(left, Block(12));
+///         if rule.invalidate(left).is_none() {
+///             println!("nothing to remember");
+///         }
 ///     }
 ///     rule.resize(1)?;
 ///     assert_eq!((rule.capacity(), rule.len(), rule.check()), (1, 0, Ok(())));
@@ -107,6 +114,30 @@ pub trait Policy: Erased + Send + 'static {
 
     /// The block of a frame is gone for other reasons (truncated, deleted): no shadow is left.
     fn remove(&mut self, frame: Frame);
+
+    /// What a frame holds of its block is of no use any more, and the block will be read again: as `remove`, but if the block stands
+    /// well, it leaves a shadow by which it does so when it comes back.
+    fn invalidate(&mut self, frame: Frame) -> Option<Shadow> {
+        self.remove(frame);
+        None
+    }
+
+    /// A frame is to stay pinned for a while. It keeps its standing and counts in [`len`](Self::len), but
+    /// [`evict`](Self::evict) does not look at it, and no other method is called with it, until it is unparked. An owner that parks each
+    /// frame that it had to call pinned makes an eviction independent of how many there are.
+    fn park(&mut self, frame: Frame) {
+        let _ = frame;
+    }
+
+    /// A parked frame may be looked at again.
+    fn unpark(&mut self, frame: Frame) {
+        let _ = frame;
+    }
+
+    /// A frame's block is another one from now on, with the same contents: an owner renumbers its blocks.
+    fn rekey(&mut self, frame: Frame, block: Block) {
+        let _ = (frame, block);
+    }
 
     /// Would this shadow still say something? An owner that must forget shadows forgets those first for which this is false.
     fn remembers(&self, shadow: Shadow) -> bool {
@@ -217,6 +248,22 @@ impl Policy for Box<dyn Policy> {
 
     fn remove(&mut self, frame: Frame) {
         (**self).remove(frame);
+    }
+
+    fn invalidate(&mut self, frame: Frame) -> Option<Shadow> {
+        (**self).invalidate(frame)
+    }
+
+    fn park(&mut self, frame: Frame) {
+        (**self).park(frame);
+    }
+
+    fn unpark(&mut self, frame: Frame) {
+        (**self).unpark(frame);
+    }
+
+    fn rekey(&mut self, frame: Frame, block: Block) {
+        (**self).rekey(frame, block);
     }
 
     fn remembers(&self, shadow: Shadow) -> bool {

@@ -39,9 +39,9 @@ impl Ring {
         self.links.bytes() + (self.frames.capacity() + self.lives.capacity()) * size_of::<u32>()
     }
 
-    /// Pages, ghosts included.
+    /// Pages that the hands can come by, ghosts included.
     pub(super) fn len(&self) -> usize {
-        self.list.len()
+        self.list.len() - self.list.parked()
     }
 
     pub(super) fn oldest(&self) -> u32 {
@@ -95,6 +95,15 @@ impl Ring {
         self.frames[page as usize] = NONE;
         self.lives[page as usize] = (self.lives[page as usize] + 1) & (u32::MAX >> 1);
         self.free.push_newest(&mut self.links, page);
+    }
+
+    pub(super) fn park(&mut self, page: u32) {
+        self.list.park(&mut self.links, page);
+    }
+
+    /// At the head.
+    pub(super) fn unpark(&mut self, page: u32) {
+        self.list.unpark(&mut self.links, page);
     }
 
     pub(super) fn renew(&mut self, page: u32) {

@@ -249,6 +249,24 @@ impl<const MOST: u8, const NEEDED: u8, const WINDOW: bool> Policy for S3Fifo<MOS
         self.lists.remove(frame);
     }
 
+    fn park(&mut self, frame: Frame) {
+        self.lists.park(frame);
+    }
+
+    fn unpark(&mut self, frame: Frame) {
+        self.lists.unpark(frame);
+    }
+
+    fn invalidate(&mut self, frame: Frame) -> Option<Shadow> {
+        let earned = self.lists.bits(frame) & COUNT >= NEEDED;
+        let main = self.lists.list_of(frame) == MAIN || earned;
+        self.lists.remove(frame);
+        main.then(|| {
+            self.ghosts.keep(0, self.ghost_share - 1);
+            self.ghosts.add(0)
+        })
+    }
+
     fn resize(&mut self, frames: usize) -> Result<(), PolicyError> {
         self.lists.grow(capacity(frames)?)?;
         self.ghosts.grow(frames)?;

@@ -75,7 +75,7 @@ impl Policy for Sieve {
     fn evict<F: Frames>(&mut self, frames: &mut F, wanted: usize) -> usize {
         let (mut gone, mut barren) = (0, 0);
         while gone < wanted
-            && barren < self.list.total()
+            && barren < self.list.unparked()
             && let Some(at) = self.hand.or_else(|| self.list.oldest(0))
         {
             self.hand = self.list.newer(at);
@@ -99,6 +99,17 @@ impl Policy for Sieve {
             self.hand = self.list.newer(frame);
         }
         self.list.remove(frame);
+    }
+
+    fn park(&mut self, frame: Frame) {
+        if self.hand == Some(frame) {
+            self.hand = self.list.newer(frame);
+        }
+        self.list.park(frame);
+    }
+
+    fn unpark(&mut self, frame: Frame) {
+        self.list.unpark(frame);
     }
 
     fn resize(&mut self, frames: usize) -> Result<(), PolicyError> {

@@ -223,6 +223,18 @@ impl<const CLIMB: bool> Policy for WTinyLfu<CLIMB> {
         self.lists.remove(frame);
     }
 
+    fn park(&mut self, frame: Frame) {
+        self.lists.park(frame);
+    }
+
+    fn unpark(&mut self, frame: Frame) {
+        self.lists.unpark(frame);
+    }
+
+    fn rekey(&mut self, frame: Frame, block: Block) {
+        self.keys[frame as usize] = Key::of(block);
+    }
+
     fn resize(&mut self, frames: usize) -> Result<(), PolicyError> {
         self.lists.grow(capacity(frames)?)?;
         grow(&mut self.keys, frames, Key::default())?;

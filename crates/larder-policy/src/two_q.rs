@@ -120,6 +120,23 @@ impl Policy for TwoQ {
         self.lists.remove(frame);
     }
 
+    fn park(&mut self, frame: Frame) {
+        self.lists.park(frame);
+    }
+
+    fn unpark(&mut self, frame: Frame) {
+        self.lists.unpark(frame);
+    }
+
+    fn invalidate(&mut self, frame: Frame) -> Option<Shadow> {
+        let main = self.lists.list_of(frame) == MAIN;
+        self.lists.remove(frame);
+        main.then(|| {
+            self.ghosts.keep(0, Self::ghosts_of(self.capacity) - 1);
+            self.ghosts.add(0)
+        })
+    }
+
     fn resize(&mut self, frames: usize) -> Result<(), PolicyError> {
         self.lists.grow(capacity(frames)?)?;
         self.ghosts.grow(Self::ghosts_of(frames))?;

@@ -4,7 +4,6 @@
 //! and wait for no block.
 
 mod access;
-mod compressed;
 mod dirty;
 mod epoch_clock;
 mod eviction;
@@ -13,7 +12,6 @@ mod frame_set;
 mod free_frames;
 mod pass;
 mod rule;
-mod shadows;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;
 mod unsynced;
@@ -38,9 +36,8 @@ use files::{OpenFile, OpenFiles};
 use frame_set::FrameSet;
 use free_frames::FreeFrames;
 use larder::internal::order::{Rank, Ranked, elsewhere};
-use larder_policy::{Admission, Arrival, Block, Frame, PolicyError, Reason, Shadow};
+use larder_policy::{Admission, Arrival, Block, Frame, PolicyError, Reason, Shadow, Shadows};
 use rule::CacheRule;
-use shadows::Shadows;
 use unsynced::Unsynced;
 
 /// A block that must come into memory, and why.

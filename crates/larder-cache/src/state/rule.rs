@@ -3,10 +3,11 @@
 
 use super::epoch_clock::Marks;
 use super::eviction::Victims;
-use super::shadows::Shadows;
 use crate::key::Key;
 use crate::table::Table;
-use larder_policy::{Adaptive, Frame, Policy, PolicyError, Shadow, Touch, Visitor, with_rule};
+use larder_policy::{
+    Adaptive, Block, Frame, Policy, PolicyError, Shadow, Shadows, Touch, Visitor, with_rule,
+};
 
 /// A use of a block that was found in a frame, reported some time after.
 #[derive(Debug, Clone, Copy)]
@@ -96,11 +97,11 @@ impl<P: Policy> CacheRule for P {
     }
 
     fn keep(&self, shadows: &mut Shadows, key: Key, shadow: Shadow) {
-        shadows.put(key, shadow, self);
+        shadows.put(Block(key.0), shadow, self);
     }
 
     fn recall(&self, shadows: &mut Shadows, key: Key) -> Option<Shadow> {
-        shadows.take(key, self)
+        shadows.take(Block(key.0), self)
     }
 }
 

@@ -214,6 +214,22 @@ impl Policy for Adaptive {
         Shadow::new(u64::from(at))
     }
 
+    fn park(&mut self, frame: Frame) {
+        self.queues.park(frame);
+    }
+
+    fn unpark(&mut self, frame: Frame) {
+        self.queues.unpark(frame);
+    }
+
+    fn invalidate(&mut self, frame: Frame) -> Option<Shadow> {
+        let out = self.queues.invalidate(frame);
+        if out.sampled {
+            self.tags.remove(frame);
+        }
+        out.ghost.map(|at| Shadow::new(at.into()))
+    }
+
     /// The miniatures begin anew, since the sample is another one, and the first expert rules until they know better.
     fn resize(&mut self, frames: usize) -> Result<(), PolicyError> {
         let sample = Sample::new(capacity(frames)?);

@@ -301,6 +301,17 @@ impl Policy for Cacheus {
         self.frequency.remove(frame);
     }
 
+    fn park(&mut self, frame: Frame) {
+        self.lists.park(frame);
+        self.frequency.park(frame);
+    }
+
+    fn unpark(&mut self, frame: Frame) {
+        self.lists.unpark(frame);
+        self.frequency.unpark(frame);
+        self.limit_stack(self.stack_target() + 1);
+    }
+
     /// Forgets all ghosts and what the rate has learnt; the weights stay.
     fn resize(&mut self, frames: usize) -> Result<(), PolicyError> {
         self.lists.grow(capacity(frames)?)?;
@@ -325,7 +336,8 @@ impl Policy for Cacheus {
             return Err("cacheus: the experts know different blocks".to_owned());
         }
         let demoted = |frame: &Frame| self.lists.bits(*frame) & DEMOTED != 0;
-        if self.lists.iter(QUEUE).filter(demoted).count() != self.demoted {
+        let fell = self.lists.iter(QUEUE).filter(demoted).count();
+        if fell > self.demoted || self.demoted - fell > self.lists.total() - self.lists.unparked() {
             return Err(format!("cacheus: not {} fell", self.demoted));
         }
         if self.ghosts.len(NEW_ONES) > self.ghosts.len(SR_LRU) {

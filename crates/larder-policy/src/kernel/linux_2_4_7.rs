@@ -415,6 +415,14 @@ impl<const VERSION: u8> Policy for Linux247<VERSION> {
         self.targets.relieve();
     }
 
+    fn park(&mut self, frame: Frame) {
+        self.pages.park(frame);
+    }
+
+    fn unpark(&mut self, frame: Frame) {
+        self.pages.unpark(frame);
+    }
+
     fn resize(&mut self, frames: usize) -> Result<(), PolicyError> {
         self.pages.grow(capacity(frames)?)?;
         self.capacity = frames;

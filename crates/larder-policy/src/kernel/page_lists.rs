@@ -99,6 +99,14 @@ impl PageLists {
         self.lists.move_to(page, on as usize, bits);
     }
 
+    pub(super) fn park(&mut self, page: Frame) {
+        self.lists.park(page);
+    }
+
+    pub(super) fn unpark(&mut self, page: Frame) {
+        self.lists.unpark(page);
+    }
+
     /// Takes a page out.
     pub(super) fn remove(&mut self, page: Frame) {
         self.lists.remove(page);

@@ -124,7 +124,7 @@ impl TwoList {
             self.refaulted = false;
             self.shrink_active();
         }
-        while self.inactive_is_low() && self.lists.len(ACTIVE) > 0 {
+        while self.inactive_is_low() && self.lists.oldest(ACTIVE).is_some() {
             self.shrink_active();
         }
     }
@@ -248,6 +248,14 @@ impl Policy for TwoList {
 
     fn remove(&mut self, frame: Frame) {
         self.lists.remove(frame);
+    }
+
+    fn park(&mut self, frame: Frame) {
+        self.lists.park(frame);
+    }
+
+    fn unpark(&mut self, frame: Frame) {
+        self.lists.unpark(frame);
     }
 
     fn resize(&mut self, frames: usize) -> Result<(), PolicyError> {

@@ -13,6 +13,7 @@ mod experts;
 mod ghosts;
 mod mean;
 mod mixed;
+mod parked;
 mod proportions;
 mod queues;
 mod recency;

@@ -341,7 +341,7 @@ impl Queues {
     pub(super) fn evict(&mut self, mut ask: impl FnMut(Frame, bool) -> FrameState) -> Option<Out> {
         let first_leaves = !self.first.is_empty() && self.first_leaves();
         self.fills = false;
-        let mut looks = self.waiting.len();
+        let mut looks = self.waiting.len() - self.waiting.parked();
         loop {
             let frame = self.next(first_leaves, looks > 0)?;
             let at = frame as usize;
@@ -424,6 +424,29 @@ impl Queues {
             ghost,
             sampled,
         }
+    }
+
+    /// A frame is not looked at until it is unparked. It waits apart, as one whose turn came while it had to stay.
+    pub(super) fn park(&mut self, frame: Frame) {
+        if !self.waits(frame) {
+            self.unlink(frame);
+            self.state[frame as usize] |= RETURNING;
+            self.wait(frame);
+        }
+        self.waiting.park(&mut self.links, frame);
+    }
+
+    pub(super) fn unpark(&mut self, frame: Frame) {
+        self.stamp[frame as usize] = self.came;
+        self.waiting.unpark(&mut self.links, frame);
+    }
+
+    /// Takes a frame out whose block comes back with new contents. It leaves a ghost if it was used again.
+    pub(super) fn invalidate(&mut self, frame: Frame) -> Out {
+        self.unlink(frame);
+        let used = self.state[frame as usize] & (MAIN | RETURNING | USES) != 0;
+        let ghost = used.then(|| self.ghosts.push());
+        self.out(frame, ghost)
     }
 
     /// Takes a frame out; true if it was sampled.

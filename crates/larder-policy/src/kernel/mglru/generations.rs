@@ -139,6 +139,17 @@ impl Generations {
             .clean_else_dirty(generations.chain([LAUNDRY]), frames)
     }
 
+    pub(super) fn park(&mut self, page: Frame) {
+        self.lists.park(page);
+    }
+
+    /// As a page that comes in: its generation may be gone.
+    pub(super) fn unpark(&mut self, page: Frame) {
+        self.lists.unpark(page);
+        let flags = self.flags(page);
+        self.lists.move_to(page, list(self.seq(flags)), flags);
+    }
+
     pub(super) fn remove(&mut self, page: Frame) {
         self.lists.remove(page);
     }

@@ -277,6 +277,14 @@ impl Policy for Mglru {
         self.pages.remove(frame);
     }
 
+    fn park(&mut self, frame: Frame) {
+        self.pages.park(frame);
+    }
+
+    fn unpark(&mut self, frame: Frame) {
+        self.pages.unpark(frame);
+    }
+
     fn resize(&mut self, frames: usize) -> Result<(), PolicyError> {
         self.pages.grow(capacity(frames)?)?;
         grow(&mut self.last, frames, 0)?;

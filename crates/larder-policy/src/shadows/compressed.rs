@@ -1,7 +1,7 @@
 //! Compressed shadows: 5 bytes each, for a rule whose shadows have few bits.
 
-use crate::key::Key;
-use larder_policy::Shadow;
+use super::hash;
+use crate::{Block, Shadow};
 
 /// Bytes of an entry, and entries of a set.
 const BYTES: usize = 5;
@@ -22,7 +22,7 @@ pub(super) trait Memory {
     fn whole(&self, low: u64) -> Shadow;
 }
 
-/// Shadows by 32 bits of the key's hash. A block has two sets of 8 entries, which two numbers of 32 bits name that follow from
+/// Shadows by 32 bits of the block's hash. A block has two sets of 8 entries, which two numbers of 32 bits name that follow from
 /// one another; what the set does not say of the number stands in the entry, with the low bits of the shadow and which of the two
 /// it is. So an entry can be moved to its other set, and to another table when that grows. Those that the rule has forgotten
 /// stay until others need their room, or until they are swept.
@@ -49,9 +49,9 @@ const STEP: u32 = 0x9e37_79b1;
 const BACK: u32 = 0x0e8b_2f51;
 
 impl Name {
-    fn of(key: Key) -> Self {
+    fn of(block: Block) -> Self {
         Self {
-            word: (key.hash() >> 32) as u32,
+            word: (hash(block) >> 32) as u32,
             second: false,
         }
     }
@@ -245,7 +245,7 @@ impl CompressedShadows {
 
     /// Notes what was left of a block. What was left of it before has been [taken](Self::take) since, when it came; a second entry,
     /// where two missed the block and one of them came back to it late, is swept when the rule forgets it.
-    pub(super) fn put(&mut self, key: Key, shadow: Shadow, memory: &impl Memory) {
+    pub(super) fn put(&mut self, block: Block, shadow: Shadow, memory: &impl Memory) {
         for _ in 0..SWEEP {
             self.drop_forgotten(self.sweep, self.entry(self.sweep), memory);
             self.sweep += 1;
@@ -253,7 +253,7 @@ impl CompressedShadows {
                 self.sweep = 0;
             }
         }
-        let (name, low) = (Name::of(key), self.low(shadow.get()));
+        let (name, low) = (Name::of(block), self.low(shadow.get()));
         while !self.place(name, low) {
             if !self.clear(name, memory) && !self.make_room() {
                 return;
@@ -262,8 +262,8 @@ impl CompressedShadows {
     }
 
     /// Takes what was left of a block.
-    pub(super) fn take(&mut self, key: Key) -> Option<u64> {
-        let at = self.find(Name::of(key))?;
+    pub(super) fn take(&mut self, block: Block) -> Option<u64> {
+        let at = self.find(Name::of(block))?;
         let low = self.low(self.entry(at));
         self.put_entry(at, 0);
         Some(low)
@@ -324,6 +324,10 @@ mod tests {
 
     use super::*;
 
+    fn block(index: u64) -> Block {
+        Block(1 << 40 | index)
+    }
+
     /// Remembers the shadows after `now - memory`, by their low 32 bits.
     struct Latest {
         now: u64,
@@ -351,10 +355,10 @@ mod tests {
         let mut found = 0;
         for now in 1..10 << BITS_OF_A_NUMBER {
             word = word.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            let key = Key::new(1, (word >> 40) % 30_000);
+            let at = block((word >> 40) % 30_000);
             let rule = Latest { now, memory };
-            let expected = known.remove(&key).filter(|&at| at + memory > now);
-            let taken = shadows.take(key).map(|low| rule.whole(low).get());
+            let expected = known.remove(&at).filter(|&at| at + memory > now);
+            let taken = shadows.take(at).map(|low| rule.whole(low).get());
             match expected {
                 // what the rule remembers is never lost
                 Some(_) => assert_eq!(taken, expected, "{now}"),
@@ -364,8 +368,8 @@ mod tests {
                 ),
             }
             found += u32::from(taken.is_some());
-            shadows.put(key, Shadow::new(now), &rule);
-            known.insert(key, now);
+            shadows.put(at, Shadow::new(now), &rule);
+            known.insert(at, now);
         }
         assert!(found > 100_000, "{found}");
         shadows
@@ -383,7 +387,7 @@ mod tests {
     fn each_name_has_two_sets_and_is_found_again_in_its_entry() {
         let shadows = CompressedShadows::new(12, 1000, 4000).unwrap();
         for index in 0..10_000 {
-            let one = Name::of(Key::new(1, index));
+            let one = Name::of(block(index));
             assert_eq!(one.other().other(), one);
             for name in [one, one.other()] {
                 let entry = shadows.tag(name) | 0xfff;
@@ -401,9 +405,9 @@ mod tests {
             memory: 1 << 40,
         };
         for index in 0..10_000 {
-            shadows.put(Key::new(1, index), Shadow::new(index), &rule);
-            assert_eq!(shadows.take(Key::new(1, index)), Some(index % 512));
-            shadows.put(Key::new(1, index), Shadow::new(index), &rule);
+            shadows.put(block(index), Shadow::new(index), &rule);
+            assert_eq!(shadows.take(block(index)), Some(index % 512));
+            shadows.put(block(index), Shadow::new(index), &rule);
         }
         assert!(shadows.len() <= 400);
     }

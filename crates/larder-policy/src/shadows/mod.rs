@@ -1,20 +1,42 @@
-//! What the rule wants to be shown when a block comes back.
+//! What a rule wants to be shown when a block comes back, as an owner keeps it.
 
-use larder_policy::{Policy, Shadow};
+mod compressed;
 
-use super::compressed::{CompressedShadows, Memory};
-use crate::key::Key;
+use super::{Block, Policy, Shadow};
+use compressed::{CompressedShadows, Memory};
 
 const FREE: u32 = 0;
 const FIRST: usize = 64;
 /// Entries that are looked at with each that comes, for such as the rule has forgotten.
 const SWEEP: usize = 8;
 
-/// What was left of blocks, in the least room that the rule allows.
+/// What was left of blocks, by block, in the least room that the rule allows: 5 bytes each if it
+/// [says](Policy::shadow_bits) how few bits it needs, else 8 to 11. There are at most four for each frame. When memory is short
+/// they are lost, which costs hits and nothing else.
+///
+/// ```
+/// use larder_policy::{Arrival, Block, Policy, PolicyError, Reason, S3Fifo, Shadows};
+///
+/// let (mut rule, mut shadows) = (S3Fifo::new(10)?, Shadows::new(10));
+/// let admission = rule.miss(Block(7), shadows.take(Block(7), &rule), Reason::Demand);
+/// rule.insert(0, Arrival::demand(Block(7), 0, admission));
+/// if let Some(shadow) = rule.invalidate(0) {
+///     shadows.put(Block(7), shadow, &rule);
+/// }
+/// assert!(shadows.take(Block(7), &rule).is_none()); // it was used once
+/// # Ok::<(), PolicyError>(())
+/// ```
 #[derive(Debug)]
-pub(crate) struct Shadows {
+pub struct Shadows {
     compressed: Option<CompressedShadows>,
     whole: WholeShadows,
+}
+
+/// Every bit depends on all bits of the block: both halves of a product of 128 bits (wyhash, Wang Yi 2019). 4 instructions.
+#[inline]
+fn hash(block: Block) -> u64 {
+    let product = u128::from(block.0) * 0xd6e8_feb8_6659_fd93;
+    product as u64 ^ (product >> 64) as u64
 }
 
 /// A rule, asked for what it remembers.
@@ -31,7 +53,8 @@ impl<P: Policy> Memory for RuleMemory<'_, P> {
 }
 
 impl Shadows {
-    pub(super) fn new(frames: usize) -> Self {
+    /// None yet, for a rule of so many frames. Allocates nothing.
+    pub fn new(frames: usize) -> Self {
         Self {
             compressed: None,
             whole: WholeShadows::new(frames),
@@ -39,37 +62,40 @@ impl Shadows {
     }
 
     /// Notes what was left of a block.
-    pub(super) fn put<P: Policy>(&mut self, key: Key, shadow: Shadow, rule: &P) {
+    pub fn put<P: Policy>(&mut self, block: Block, shadow: Shadow, rule: &P) {
         let bits = rule.shadow_bits();
         if self.compressed.as_ref().map(CompressedShadows::bits) != bits {
             // Numbers of another length belong to another memory, which is lost.
             let frames = rule.capacity();
-            self.compressed =
-                bits.and_then(|bits| CompressedShadows::new(bits, frames, frames * 4));
+            self.compressed = bits
+                .and_then(|bits| CompressedShadows::new(bits, frames, frames.saturating_mul(4)));
         }
         match &mut self.compressed {
-            Some(compressed) => compressed.put(key, shadow, &RuleMemory(rule)),
-            None => self.whole.put(key, shadow, |shadow| rule.remembers(shadow)),
+            Some(compressed) => compressed.put(block, shadow, &RuleMemory(rule)),
+            None => self
+                .whole
+                .put(block, shadow, |shadow| rule.remembers(shadow)),
         }
     }
 
     /// Takes what was left of a block.
-    pub(super) fn take(&mut self, key: Key, rule: &impl Policy) -> Option<Shadow> {
+    pub fn take(&mut self, block: Block, rule: &impl Policy) -> Option<Shadow> {
         let found = self
             .compressed
             .as_mut()
             .filter(|shadows| Some(shadows.bits()) == rule.shadow_bits())
-            .and_then(|shadows| shadows.take(key))
+            .and_then(|shadows| shadows.take(block))
             .map(|low| rule.whole_shadow(low));
-        found.or_else(|| self.whole.take(key))
+        found.or_else(|| self.whole.take(block))
     }
 
-    pub(super) fn bytes(&self) -> usize {
+    /// Bytes of memory.
+    pub fn bytes(&self) -> usize {
         self.compressed.as_ref().map_or(0, CompressedShadows::bytes) + self.whole.bytes()
     }
 }
 
-/// Shadows by 32 bits of the key's hash: open addressing, at most 13 sixteenths full. Those that the rule has forgotten go as others
+/// Shadows by 32 bits of the block's hash: open addressing, at most 13 sixteenths full. Those that the rule has forgotten go as others
 /// come, so that there is hardly more room than for those that it remembers; it grows by eighths until it has four entries for
 /// each frame, and forgets each second one then. 8 bytes an entry, 9 to 11 for each shadow that is remembered.
 #[derive(Debug, Default)]
@@ -87,13 +113,13 @@ struct WholeShadows {
 impl WholeShadows {
     fn new(frames: usize) -> Self {
         Self {
-            most: (frames * 4).max(FIRST),
+            most: frames.saturating_mul(4).max(FIRST),
             ..Self::default()
         }
     }
 
-    fn tag(key: Key) -> u32 {
-        ((key.hash() >> 32) as u32).max(1)
+    fn tag(block: Block) -> u32 {
+        ((hash(block) >> 32) as u32).max(1)
     }
 
     /// The entry where a tag would best be: its share of the way from the first to the last.
@@ -120,12 +146,12 @@ impl WholeShadows {
     }
 
     /// Notes what was left of a block. `remembers` says of a shadow whether the rule still knows it.
-    fn put(&mut self, key: Key, shadow: Shadow, remembers: impl Fn(Shadow) -> bool) {
+    fn put(&mut self, block: Block, shadow: Shadow, remembers: impl Fn(Shadow) -> bool) {
         self.forget(&remembers);
         if self.full() && !self.make_room() {
             return;
         }
-        self.insert(Self::tag(key), shadow.get());
+        self.insert(Self::tag(block), shadow.get());
     }
 
     /// Looks at some entries, and takes out what the rule has forgotten.
@@ -190,11 +216,11 @@ impl WholeShadows {
     }
 
     /// Takes what was left of a block.
-    fn take(&mut self, key: Key) -> Option<Shadow> {
+    fn take(&mut self, block: Block) -> Option<Shadow> {
         if self.tags.is_empty() {
             return None;
         }
-        let tag = Self::tag(key);
+        let tag = Self::tag(block);
         let mut at = self.home(tag);
         while self.tags[at] != tag {
             if self.tags[at] == FREE {
@@ -245,6 +271,10 @@ mod tests {
 
     use super::*;
 
+    fn block(index: u64) -> Block {
+        Block(1 << 40 | index)
+    }
+
     /// Blocks leave, of which the rule remembers the latest `memory`, and some come back.
     fn run(frames: usize, memory: usize, shift: u32) -> WholeShadows {
         let mut shadows = WholeShadows::new(frames);
@@ -252,20 +282,20 @@ mod tests {
         let mut word = 3_u64;
         for number in 0..60_000_u64 {
             word = word.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            let key = Key::new(1, (word >> 40) % 30_000);
-            let found = shadows.take(key).map(Shadow::get);
+            let at = block((word >> 40) % 30_000);
+            let found = shadows.take(at).map(Shadow::get);
             if found.is_none() {
                 // what the rule remembers is never lost
                 let oldest = number.saturating_sub(memory as u64);
-                assert!(known.get(&key).is_none_or(|&at| at < oldest), "{number}");
+                assert!(known.get(&at).is_none_or(|&left| left < oldest), "{number}");
             } else {
-                assert_eq!(found, known.get(&key).map(|at| (at + 1) << shift));
+                assert_eq!(found, known.get(&at).map(|number| (number + 1) << shift));
             }
-            known.remove(&key);
+            known.remove(&at);
             let remembers = |shadow: Shadow| (shadow.get() >> shift) + memory as u64 > number;
-            shadows.put(key, Shadow::new((number + 1) << shift), remembers);
-            known.insert(key, number);
-            order.push_back(key);
+            shadows.put(at, Shadow::new((number + 1) << shift), remembers);
+            known.insert(at, number);
+            order.push_back(at);
         }
         let there = shadows.tags.iter().filter(|&&tag| tag != FREE).count();
         assert_eq!(there, shadows.len);
@@ -285,12 +315,9 @@ mod tests {
     fn a_rule_that_never_forgets_gets_a_bounded_table() {
         let mut shadows = WholeShadows::new(100);
         for index in 0..10_000 {
-            shadows.put(Key::new(1, index), Shadow::new(index), |_| true);
-            assert_eq!(
-                shadows.take(Key::new(1, index)).map(Shadow::get),
-                Some(index)
-            );
-            shadows.put(Key::new(1, index), Shadow::new(index), |_| true);
+            shadows.put(block(index), Shadow::new(index), |_| true);
+            assert_eq!(shadows.take(block(index)).map(Shadow::get), Some(index));
+            shadows.put(block(index), Shadow::new(index), |_| true);
         }
         assert!(shadows.tags.len() <= 400 && shadows.len >= 100);
     }

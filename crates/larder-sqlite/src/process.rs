@@ -1,0 +1,200 @@
+//! What all caches of the process share: the pool, the budget and the list of caches.
+
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use larder::pages::{PagePool, PoolError};
+
+use crate::stats::{CacheStats, Stats};
+
+/// Most pages that caches below their share ask others for at once.
+const MOST_WANTED: usize = 64;
+
+/// One for the process; tests have their own.
+#[derive(Debug)]
+pub(crate) struct Process {
+    pool: OnceLock<PagePool>,
+    /// Bytes that the pages of purgeable caches may have; `usize::MAX`: any number.
+    budget: AtomicUsize,
+    /// Bytes that they have.
+    used: AtomicUsize,
+    /// Purgeable caches.
+    sharers: AtomicUsize,
+    /// Pages that caches below their share lack, for those above it to give.
+    wanted: AtomicUsize,
+    caches: Mutex<Caches>,
+}
+
+#[derive(Debug)]
+struct Caches {
+    there: Vec<Registered>,
+    /// What those did that are gone.
+    gone: Stats,
+}
+
+#[derive(Debug)]
+struct Registered(*const Counters);
+
+// SAFETY: counters are atomics, and a cache takes itself off the list before it goes.
+unsafe impl Send for Registered {}
+
+/// Numbers of one cache. Its owner alone writes them, and others read.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) page_bytes: AtomicUsize,
+    pub(crate) purgeable: AtomicBool,
+    pub(crate) limit: AtomicUsize,
+    pub(crate) pages: AtomicUsize,
+    pub(crate) pinned: AtomicUsize,
+    pub(crate) hits: AtomicU64,
+    pub(crate) misses: AtomicU64,
+    pub(crate) evictions: AtomicU64,
+}
+
+/// Adds one to a number that no other thread writes: no atomic instruction is needed.
+#[inline]
+pub(crate) fn count(counter: &AtomicU64) {
+    counter.store(counter.load(Relaxed) + 1, Relaxed);
+}
+
+impl Counters {
+    fn stats(&self) -> CacheStats {
+        CacheStats {
+            page_bytes: self.page_bytes.load(Relaxed),
+            purgeable: self.purgeable.load(Relaxed),
+            limit: self.limit.load(Relaxed),
+            pages: self.pages.load(Relaxed),
+            pinned: self.pinned.load(Relaxed),
+            hits: self.hits.load(Relaxed),
+            misses: self.misses.load(Relaxed),
+            evictions: self.evictions.load(Relaxed),
+        }
+    }
+}
+
+/// May a cache have one page more?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Room {
+    Free,
+    /// The budget is used up.
+    None,
+    /// And this cache has more than its share, which another one lacks: it should give a page.
+    Less,
+}
+
+impl Process {
+    pub(crate) const fn new() -> Self {
+        Self {
+            pool: OnceLock::new(),
+            budget: AtomicUsize::new(usize::MAX),
+            used: AtomicUsize::new(0),
+            sharers: AtomicUsize::new(0),
+            wanted: AtomicUsize::new(0),
+            caches: Mutex::new(Caches {
+                there: Vec::new(),
+                gone: Stats::NONE,
+            }),
+        }
+    }
+
+    fn caches(&self) -> MutexGuard<'_, Caches> {
+        self.caches.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The pool, which is made when it is first asked for.
+    pub(crate) fn pool(&self) -> Result<&PagePool, PoolError> {
+        if let Some(pool) = self.pool.get() {
+            return Ok(pool);
+        }
+        let pool = PagePool::new()?;
+        Ok(self.pool.get_or_init(|| pool))
+    }
+
+    pub(crate) fn set_budget(&self, bytes: Option<usize>) {
+        self.budget.store(bytes.unwrap_or(usize::MAX), Relaxed);
+    }
+
+    /// Asks for room for a page of `bytes`, for a cache that has `pages` of them. One that has few gets it in any case.
+    pub(crate) fn room(&self, bytes: usize, pages: usize, least: usize) -> Room {
+        let budget = self.budget.load(Relaxed);
+        if budget == usize::MAX || pages < least {
+            return Room::Free;
+        }
+        let share = budget / self.sharers.load(Relaxed).max(1) / bytes;
+        let wanted = self.wanted.load(Relaxed);
+        let full = self.used.load(Relaxed).saturating_add(bytes) > budget;
+        if pages < share {
+            if !full {
+                return Room::Free;
+            }
+            if wanted < MOST_WANTED {
+                self.wanted.fetch_add(1, Relaxed);
+            }
+            return Room::None;
+        }
+        if wanted > 0 && pages > share {
+            let less = |wanted: usize| wanted.checked_sub(1);
+            let taken = self.wanted.fetch_update(Relaxed, Relaxed, less).is_ok();
+            return if taken { Room::Less } else { Room::None };
+        }
+        if full { Room::None } else { Room::Free }
+    }
+
+    /// A purgeable cache has a page more.
+    pub(crate) fn take(&self, bytes: usize) {
+        self.used.fetch_add(bytes, Relaxed);
+    }
+
+    /// Or less.
+    pub(crate) fn give(&self, bytes: usize) {
+        self.used.fetch_sub(bytes, Relaxed);
+    }
+
+    /// A cache comes. False: no memory.
+    ///
+    /// # Safety
+    /// The counters stay where they are until [`leave`](Self::leave).
+    pub(crate) unsafe fn enter(&self, counters: &Counters) -> bool {
+        let mut caches = self.caches();
+        if caches.there.try_reserve(1).is_err() {
+            return false;
+        }
+        caches.there.push(Registered(counters));
+        if counters.purgeable.load(Relaxed) {
+            self.sharers.fetch_add(1, Relaxed);
+        }
+        true
+    }
+
+    pub(crate) fn leave(&self, counters: &Counters) {
+        let mut caches = self.caches();
+        let same = |there: &Registered| core::ptr::eq(there.0, counters);
+        if let Some(at) = caches.there.iter().position(same) {
+            caches.there.swap_remove(at);
+            caches.gone.add(&counters.stats());
+        }
+        if counters.purgeable.load(Relaxed) {
+            self.sharers.fetch_sub(1, Relaxed);
+        }
+    }
+
+    pub(crate) fn stats(&self) -> Stats {
+        let caches = self.caches();
+        let mut all = caches.gone.clone();
+        let budget = self.budget.load(Relaxed);
+        all.budget_bytes = (budget != usize::MAX).then_some(budget);
+        all.held_bytes = self.pool.get().map_or(0, |pool| pool.stats().held_bytes);
+        for there in &caches.there {
+            // SAFETY: what is on the list is alive, and cannot leave while the lock is held.
+            let cache = unsafe { &*there.0 }.stats();
+            all.add(&cache);
+            all.bytes += cache.pages * cache.page_bytes;
+            all.caches.push(cache);
+        }
+        all
+    }
+
+    pub(crate) fn trim(&self) -> usize {
+        self.pool.get().map_or(0, PagePool::trim)
+    }
+}

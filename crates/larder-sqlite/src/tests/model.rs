@@ -1,0 +1,293 @@
+//! Random calls of the methods, for every rule, beside a map that says what must be there.
+
+use std::collections::HashMap;
+
+use larder_policy::{Policy, Visitor, rules, with_rule};
+
+use crate::cache::{Cache, FIND, IF_EASY};
+use crate::ffi::Page;
+use crate::process::Process;
+
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, bound: u32) -> u32 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        ((self.0 >> 33) % u64::from(bound)) as u32
+    }
+}
+
+/// A cache, and of each page that may be in it what is written there and whether it is pinned.
+struct Driven<P: Policy> {
+    cache: *mut Cache<P>,
+    bytes: usize,
+    limit: usize,
+    purgeable: bool,
+    pages: HashMap<u32, (u64, Option<*mut Page>)>,
+    stamp: u64,
+}
+
+const MUST: i32 = 2;
+const EXTRA: usize = 136;
+
+impl<P: Policy> Driven<P> {
+    fn new(bytes: usize, purgeable: bool, process: &'static Process) -> Self {
+        // SAFETY: the cache is destroyed at the end, and one thread uses it.
+        let made = unsafe { Cache::create(bytes, EXTRA, purgeable, make::<P>, process) };
+        let mut driven = Self {
+            cache: made.unwrap(),
+            bytes,
+            limit: 0,
+            purgeable,
+            pages: HashMap::new(),
+            stamp: 0,
+        };
+        driven.set_limit(40);
+        driven
+    }
+
+    fn cache(&self) -> &Cache<P> {
+        // SAFETY: it is not destroyed yet.
+        unsafe { &*self.cache }
+    }
+
+    fn set_limit(&mut self, limit: usize) {
+        self.limit = limit;
+        self.cache().set_limit(limit);
+    }
+
+    /// The first and the last word of a page and of its extra bytes: the key, and the stamp.
+    fn words(&self, page: *mut Page) -> [*mut u64; 4] {
+        // SAFETY: a pinned page has so many bytes, and so many of the owner's.
+        unsafe {
+            let (buf, extra) = ((*page).buf.cast::<u8>(), (*page).extra.cast::<u8>());
+            assert!(
+                (buf as usize).is_multiple_of(self.bytes.min(4096))
+                    && (extra as usize).is_multiple_of(8)
+            );
+            [buf, buf.add(self.bytes - 8), extra, extra.add(EXTRA - 8)].map(<*mut u8>::cast)
+        }
+    }
+
+    fn fetch(&mut self, key: u32, create: i32) -> bool {
+        let page = self.cache().fetch(key, create);
+        let known = self.pages.get(&key).copied();
+        if page.is_null() {
+            assert!(
+                known.is_none_or(|(_, pinned)| pinned.is_none()),
+                "a pinned page is gone"
+            );
+            self.pages.remove(&key);
+            return false;
+        }
+        let words = self.words(page);
+        // SAFETY: the words are the pinned page's.
+        unsafe {
+            if *words[2] == 0 {
+                // New.
+                assert!(create != FIND && known.is_none_or(|(_, pinned)| pinned.is_none()));
+                self.stamp += 1;
+                words.into_iter().for_each(|word| *word = self.stamp);
+            } else {
+                assert_eq!(words.map(|word| *word), [known.unwrap().0; 4]);
+                assert!(known.unwrap().1.is_none_or(|at| at == page));
+            }
+            self.pages.insert(key, (*words[0], Some(page)));
+        }
+        true
+    }
+
+    fn any_pinned(&self, dice: &mut Dice) -> Option<(u32, *mut Page)> {
+        let mut pinned: Vec<_> = self
+            .pages
+            .iter()
+            .filter_map(|(key, at)| Some((*key, at.1?)))
+            .collect();
+        pinned.sort_unstable_by_key(|(key, _)| *key);
+        (!pinned.is_empty()).then(|| pinned[dice.below(pinned.len() as u32) as usize])
+    }
+
+    fn step(&mut self, dice: &mut Dice) {
+        match dice.below(64) {
+            0..34 => {
+                let wide = if dice.below(8) == 0 { 200 } else { 50 };
+                let key = 1 + dice.below(wide);
+                let create = [FIND, IF_EASY, MUST][dice.below(3) as usize];
+                self.fetch(key, create);
+            }
+            34..58 => {
+                if let Some((key, page)) = self.any_pinned(dice) {
+                    let discard = dice.below(10) == 0;
+                    // SAFETY: the page is pinned.
+                    unsafe { self.cache().unpin(page, discard) };
+                    if discard {
+                        self.pages.remove(&key);
+                    } else if let Some(known) = self.pages.get_mut(&key) {
+                        known.1 = None;
+                    }
+                }
+            }
+            58..60 => {
+                if let Some((key, page)) = self.any_pinned(dice) {
+                    let to = 1 + dice.below(250);
+                    if self
+                        .pages
+                        .get(&to)
+                        .is_none_or(|(_, pinned)| pinned.is_none())
+                    {
+                        // SAFETY: the page is pinned.
+                        unsafe { self.cache().rekey(page, to) };
+                        let moved = self.pages.remove(&key).unwrap();
+                        self.pages.insert(to, moved);
+                    }
+                }
+            }
+            60 => {
+                let from = [1, 2, 20, 150][dice.below(4) as usize];
+                self.cache().truncate(from);
+                self.pages.retain(|&key, _| key < from);
+            }
+            61 => self.set_limit([1, 12, 40, 90][dice.below(4) as usize]),
+            62 if dice.below(8) == 0 => {
+                self.cache().shrink();
+                if self.purgeable {
+                    self.pages.retain(|_, (_, pinned)| pinned.is_some());
+                    assert_eq!(self.cache().len(), self.pages.len());
+                }
+            }
+            _ => {}
+        }
+        let pinned = self
+            .pages
+            .values()
+            .filter(|(_, pinned)| pinned.is_some())
+            .count();
+        // Pages in use stay whatever the limit is, and what came while all were in use goes when one is let go.
+        let most = self.limit.max(pinned);
+        assert!(
+            !self.purgeable || self.cache().len() <= most,
+            "{} pages, {most} may be",
+            self.cache().len()
+        );
+        self.cache().check().unwrap();
+    }
+}
+
+fn make<P: Policy>(frames: usize) -> Option<P> {
+    struct Again<P>(core::marker::PhantomData<P>);
+    impl<Q: Policy> Visitor for Again<Q> {
+        type Out = Option<Q>;
+        fn visit<P: Policy>(self, _: &'static str, rule: P) -> Option<Q> {
+            let any: Box<dyn core::any::Any> = Box::new(rule);
+            any.downcast().ok().map(|rule| *rule)
+        }
+    }
+    let of = |name| with_rule(name, frames, Again(core::marker::PhantomData)).ok()?;
+    rules().iter().find_map(|rule| of(rule.name))
+}
+
+struct Run {
+    process: &'static Process,
+    budget: Option<usize>,
+    /// Memory is refused now and then.
+    failing: bool,
+}
+
+impl Visitor for Run {
+    type Out = ();
+
+    fn visit<P: Policy>(self, name: &'static str, _: P) {
+        let mut dice = Dice(name.len() as u64 * 77 + 5);
+        self.process.set_budget(self.budget);
+        let pool = self.process.pool().unwrap();
+        let sizes = [(4096, true), (512, true), (4096, false), (65_536, true)];
+        let mut caches =
+            sizes.map(|(bytes, purgeable)| Driven::<P>::new(bytes, purgeable, self.process));
+        for at in 0..4000 {
+            if self.failing && at % 50 == 0 {
+                pool.trim();
+                let limit = if at % 100 == 0 { 0 } else { usize::MAX };
+                pool.set_limit_bytes(limit);
+            }
+            for cache in &mut caches {
+                cache.step(&mut dice);
+            }
+        }
+        pool.set_limit_bytes(usize::MAX);
+        let stats = self.process.stats();
+        let sum = |of: fn(&crate::CacheStats) -> u64| stats.caches.iter().map(of).sum::<u64>();
+        let (hits, misses) = (sum(|cache| cache.hits), sum(|cache| cache.misses));
+        assert!(
+            hits > 300 && misses > 300,
+            "{name}: {hits} hits, {misses} misses"
+        );
+        for cache in caches {
+            // SAFETY: nothing uses it any more.
+            unsafe { Cache::destroy(cache.cache) };
+        }
+        let after = self.process.stats();
+        assert_eq!(
+            (after.bytes, after.hits, after.caches.len()),
+            (0, stats.hits, 0),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn pages_keep_their_contents_while_they_are_there_under_every_rule() {
+    let process: &'static Process = Box::leak(Box::new(Process::new()));
+    for rule in rules() {
+        for (budget, failing) in [(None, false), (Some(3 << 20), false), (None, true)] {
+            let run = Run {
+                process,
+                budget,
+                failing,
+            };
+            with_rule(rule.name, 1, run).unwrap();
+        }
+    }
+}
+
+/// One cache takes all of the budget; what a second one needs goes from the first to it, up to an equal share.
+#[test]
+fn a_budget_moves_to_the_cache_that_misses() {
+    let process: &'static Process = Box::leak(Box::new(Process::new()));
+    process.set_budget(Some(400 * 4096));
+    struct Two(&'static Process);
+    impl Visitor for Two {
+        type Out = ();
+        fn visit<P: Policy>(self, _: &'static str, _: P) {
+            let mut caches = [(); 2].map(|()| Driven::<P>::new(4096, true, self.0));
+            caches.iter_mut().for_each(|cache| cache.set_limit(1000));
+            let mut lens = Vec::new();
+            for keys in [600_u32, 600] {
+                for at in 0..4000 {
+                    let users = if lens.is_empty() { 1 } else { 2 };
+                    for cache in &mut caches[..users] {
+                        let key = 1 + at % keys;
+                        assert!(cache.fetch(key, MUST));
+                        let page = cache.pages[&key].1.unwrap();
+                        // SAFETY: the page is pinned.
+                        unsafe { cache.cache().unpin(page, false) };
+                        cache.pages.get_mut(&key).unwrap().1 = None;
+                    }
+                    let all: usize = caches.iter().map(|cache| cache.cache().len()).sum();
+                    assert!(all <= 400 + 16, "{all}");
+                }
+                lens.push([0, 1].map(|at: usize| caches[at].cache().len()));
+            }
+            assert_eq!(lens[0], [400, 0]);
+            assert!(lens[1].iter().all(|&len| len > 180), "{lens:?}");
+            for cache in caches {
+                cache.cache().check().unwrap();
+                // SAFETY: nothing uses it any more.
+                unsafe { Cache::destroy(cache.cache) };
+            }
+        }
+    }
+    with_rule("adaptive", 1, Two(process)).unwrap();
+}
