@@ -254,7 +254,34 @@ impl CacheHandle {
         file: &'f CachedFile,
         index: u64,
     ) -> Result<BlockMut<'f>, CacheError> {
-        self.change(file, index, Reason::Demand)
+        self.change(file, index, Reason::Demand, u64::MAX)
+    }
+
+    /// [`write`](Self::write), for a file whose end is somewhere in the block: the file ends at `end` or later, and not with
+    /// the block. The guard has as many bytes as the file has of the block, so nothing behind the end is written, neither
+    /// here nor to the storage. With [`BlockCache::open_at`](crate::BlockCache::open_at) this is how a file grows: an append
+    /// takes the cache's lock once.
+    ///
+    /// ```
+    /// # use larder_cache::{BlockCache, FileId, MemoryStorage};
+    /// # let cache = BlockCache::builder(MemoryStorage::default()).build()?;
+    /// let file = cache.open_at(FileId(1), 0)?;
+    /// let mut handle = cache.handle();
+    /// handle.write_until(&file, 0, 5)?.copy_from_slice(b"hello");
+    /// handle.write_until(&file, 0, 11)?[5..].copy_from_slice(b", world"[..6].as_ref());
+    /// assert_eq!(file.end(), Some(11));
+    /// # Ok::<(), larder_cache::CacheError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn write_until<'f>(
+        &mut self,
+        file: &'f CachedFile,
+        index: u64,
+        end: u64,
+    ) -> Result<BlockMut<'f>, CacheError> {
+        self.change(file, index, Reason::Demand, end)
     }
 
     /// A block to be written from front to end: not read from the storage. It holds zeroes if it was not in memory, else what it
@@ -277,7 +304,28 @@ impl CacheHandle {
         file: &'f CachedFile,
         index: u64,
     ) -> Result<BlockMut<'f>, CacheError> {
-        self.change(file, index, Reason::Write)
+        self.change(file, index, Reason::Write, u64::MAX)
+    }
+
+    /// [`overwrite`](Self::overwrite), for a file that ends at `end` or later, as [`write_until`](Self::write_until) says it.
+    ///
+    /// ```
+    /// # use larder_cache::{BlockCache, FileId, MemoryStorage};
+    /// # let cache = BlockCache::builder(MemoryStorage::default()).build()?;
+    /// let file = cache.open_at(FileId(1), 0)?;
+    /// assert_eq!(cache.handle().overwrite_until(&file, 0, 100)?.len(), 100);
+    /// # Ok::<(), larder_cache::CacheError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn overwrite_until<'f>(
+        &mut self,
+        file: &'f CachedFile,
+        index: u64,
+        end: u64,
+    ) -> Result<BlockMut<'f>, CacheError> {
+        self.change(file, index, Reason::Write, end)
     }
 
     fn change<'f>(
@@ -285,15 +333,17 @@ impl CacheHandle {
         file: &'f CachedFile,
         index: u64,
         reason: Reason,
+        until: u64,
     ) -> Result<BlockMut<'f>, CacheError> {
         let key = self.key(file, index)?;
         self.turn += 1;
         self.reported += 1;
-        let (page, hit) = file.shared().change(key, || self.load(file, key, reason))?;
+        let load = || self.load(file, key, reason);
+        let (page, len, hit) = file.shared().change(key, until, load)?;
         if hit {
             self.note(page.frame(), key);
         }
-        Ok(BlockMut::new(page))
+        Ok(BlockMut::new(page, len))
     }
 
     /// Reports all uses so far to the rule and reads the block in, unless another thread has begun to: then there is

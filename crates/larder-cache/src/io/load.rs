@@ -80,12 +80,14 @@ impl Shared {
     }
 
     /// A block for a holder that changes it; it is dirty from now on. `load` brings in one that is not in memory, or nothing if
-    /// another thread does. Also returns whether the block was there.
+    /// another thread does. The file ends at `until` or later, as far as this block goes. Also returns how many bytes the file
+    /// has of the block, and whether the block was there.
     pub(crate) fn change<'c>(
         &'c self,
         key: Key,
+        until: u64,
         mut load: impl FnMut() -> Result<Option<Claimed<'c>>, CacheError>,
-    ) -> Result<(Claimed<'c>, bool), CacheError> {
+    ) -> Result<(Claimed<'c>, usize, bool), CacheError> {
         let mut wrote = false;
         let (page, mut state, hit) = loop {
             if let Some(frame) = self.table.find(key) {
@@ -93,7 +95,7 @@ impl Shared {
                     continue;
                 };
                 if self.table.dirty_bits().has(frame) {
-                    return Ok((page, true));
+                    return Ok((page, self.block_size(), true));
                 }
                 let state = self.state();
                 if wrote || !state.has_many_dirty() {
@@ -111,8 +113,8 @@ impl Shared {
                 break (loaded, self.state(), false);
             }
         };
-        state.change(&self.table, key, page.frame());
-        Ok((page, hit))
+        let len = state.change(&self.table, key, page.frame(), until);
+        Ok((page, len, hit))
     }
 
     /// Reports to the rule what was noted, gives the block a frame and fills it. `None` if another thread has given it

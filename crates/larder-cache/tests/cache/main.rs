@@ -8,6 +8,7 @@ mod common;
 mod dirty;
 mod faults;
 mod files;
+mod growth;
 mod guards;
 mod lost;
 mod maintain;
