@@ -189,11 +189,7 @@ fn run<B: Deref<Target = [u8]>>(parts: &[Part<B>]) -> usize {
     parts.iter().take(MOST_PARTS).take_while(follows).count()
 }
 
-fn write_run(
-    file: &SystemFile,
-    offset: u64,
-    run: &mut [Part<&[u8]>],
-) -> rustix::io::Result<usize> {
+fn write_run(file: &SystemFile, offset: u64, run: &mut [Part<&[u8]>]) -> rustix::io::Result<usize> {
     let from = run.iter().map(|part| IoSlice::new(part.bytes));
     rustix::io::pwritev(file, &from.collect::<Vec<_>>(), offset)
 }

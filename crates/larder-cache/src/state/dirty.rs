@@ -104,7 +104,10 @@ impl DirtyBlocks {
         let now = || now(self.begun);
         let dirty = self.blocks.entry(key);
         dirty
-            .or_insert_with(|| Dirty { frame, since: now() })
+            .or_insert_with(|| Dirty {
+                frame,
+                since: now(),
+            })
             .frame = frame;
     }
 

@@ -86,17 +86,36 @@ impl Watched {
     fn resize(&self, file: usize, bytes: usize) {
         let Files { stored, is, .. } = &mut *self.files.lock().unwrap();
         is[file].resize(bytes, 0);
-        stored.entry(FileId(file as u64)).or_default().truncate(bytes);
+        stored
+            .entry(FileId(file as u64))
+            .or_default()
+            .truncate(bytes);
     }
 }
 
 #[derive(Debug, Clone)]
 enum Step {
-    Write { file: usize, at: usize, len: usize, byte: u8 },
-    Append { file: usize, len: usize, byte: u8 },
-    Read { file: usize, at: usize },
+    Write {
+        file: usize,
+        at: usize,
+        len: usize,
+        byte: u8,
+    },
+    Append {
+        file: usize,
+        len: usize,
+        byte: u8,
+    },
+    Read {
+        file: usize,
+        at: usize,
+    },
     /// The cache's upkeep, while a block is held.
-    Hold { file: usize, at: usize, byte: u8 },
+    Hold {
+        file: usize,
+        at: usize,
+        byte: u8,
+    },
     Maintain,
     Sync(usize),
     WriteBack(usize),
@@ -136,7 +155,14 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 /// Writes so many bytes, block by block; fewer if the cache has no room.
-fn write(storage: &Watched, cache: &BlockCache, file: &CachedFile, at: usize, len: usize, byte: u8) {
+fn write(
+    storage: &Watched,
+    cache: &BlockCache,
+    file: &CachedFile,
+    at: usize,
+    len: usize,
+    byte: u8,
+) {
     let mut handle = cache.handle();
     let end = (at + len).min(MOST);
     let mut at = at;

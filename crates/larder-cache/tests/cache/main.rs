@@ -17,6 +17,7 @@ mod model;
 mod open;
 mod own_policy;
 mod replay;
+mod runs;
 mod saturated;
 #[cfg(feature = "io-uring")]
 mod uring;

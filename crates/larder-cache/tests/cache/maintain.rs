@@ -83,7 +83,9 @@ fn what_is_dirty_for_less_than_the_age_stays_and_what_is_beyond_the_share_goes()
     assert_eq!(storage.of(1, 0), 1);
     assert_eq!(cache.check(), Ok(()));
     assert!(matches!(
-        BlockCache::builder(Counting::default()).dirty_share(1.5).build(),
+        BlockCache::builder(Counting::default())
+            .dirty_share(1.5)
+            .build(),
         Err(CacheError::Share { .. })
     ));
 }

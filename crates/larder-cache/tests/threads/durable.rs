@@ -213,7 +213,20 @@ impl World {
         let handle = &mut self.cache.handle();
         let on = &self.files[file];
         match rng.below(100) {
-            0..40 => {
+            0..10 => {
+                let to = BLOCKS.min(block + 1 + rng.below(12));
+                let mut blocks = Vec::new();
+                if handle
+                    .read_many(on, block as u64..to as u64, &mut blocks)
+                    .is_ok()
+                {
+                    assert_eq!(blocks.len(), to - block);
+                }
+                for (block, bytes) in (block..to).zip(&blocks) {
+                    self.look(file, block, bytes);
+                }
+            }
+            10..40 => {
                 if let Ok(bytes) = handle.read(on, block as u64) {
                     self.look(file, block, &bytes);
                 }
