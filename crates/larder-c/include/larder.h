@@ -151,6 +151,16 @@
 #define LARDER_NAME_BYTES 32
 
 /**
+ * Where a file ends that did not say so.
+ */
+#define LARDER_BLOCKS_NO_END UINT64_MAX
+
+/**
+ * The block is written from front to end: it is not read first.
+ */
+#define LARDER_BLOCKS_OVERWRITE 1
+
+/**
  * How a call ended. Zero is success.
  */
 enum larder_status
@@ -222,6 +232,14 @@ enum larder_status
    * The constructor of a cache failed.
    */
   LARDER_CONSTRUCTOR = 15,
+  /**
+   * A function of a block cache's storage failed; `os_errno` has what it returned.
+   */
+  LARDER_STORAGE = 16,
+  /**
+   * A failed sync took blocks of the file that cannot be written again: truncate it to 0 and write it anew.
+   */
+  LARDER_LOST = 17,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -242,6 +260,22 @@ typedef struct larder_arena larder_arena;
  * but only one may use it at a time. Others may give back what it took, and it may give back what others took. It keeps its arena.
  */
 typedef struct larder_arena_handle larder_arena_handle;
+
+/**
+ * A cache of blocks of files: each is read once for all threads, kept by a replacement rule, and written back in order. A block
+ * is a page of the system. Every function except larder_blocks_free may be called by many threads at once.
+ */
+typedef struct larder_blocks larder_blocks;
+
+/**
+ * An open file of a block cache. Each opening reports failed writes separately. Many threads may use it at once.
+ */
+typedef struct larder_blocks_file larder_blocks_file;
+
+/**
+ * One thread's access to a block cache. It may move between threads, but only one may use it at a time. It keeps its cache.
+ */
+typedef struct larder_blocks_handle larder_blocks_handle;
 
 /**
  * A cache of objects of one size, which stay constructed while they are free. Every function except larder_cache_free
@@ -1069,6 +1103,244 @@ typedef struct larder_heap_stats {
  * no longjmp, no C++ exception.
  */
 typedef void (*larder_warning_fn)(const struct larder_heap_stats *stats, void *user);
+
+/**
+ * Reads from `offset` of a file, up to `bytes`, and says in `done` how many there were; 0 is the end of the file. Returns 0, or an
+ * error number of the system (`errno.h`); EINTR is tried again. It is called without a lock, from any thread, by several at once.
+ * It must return: no longjmp, no C++ exception.
+ */
+typedef int (*larder_blocks_read_fn)(void *user,
+                                     uint64_t file,
+                                     uint64_t offset,
+                                     void *into,
+                                     size_t bytes,
+                                     size_t *done);
+
+/**
+ * Writes at `offset` of a file, as much as it can, and says in `done` how many bytes. The same rules apply.
+ */
+typedef int (*larder_blocks_write_fn)(void *user,
+                                      uint64_t file,
+                                      uint64_t offset,
+                                      const void *from,
+                                      size_t bytes,
+                                      size_t *done);
+
+/**
+ * Returns when all that was written to the file is safe. The same rules apply.
+ */
+typedef int (*larder_blocks_sync_fn)(void *user, uint64_t file);
+
+/**
+ * Ends what `user` points to: called once, after the last call of the others has returned. Not called for a cache that could not be
+ * made. The same rules apply.
+ */
+typedef void (*larder_blocks_end_fn)(void *user);
+
+/**
+ * Settings of a block cache. `larder_blocks_options_init` fills in the defaults.
+ */
+typedef struct larder_blocks_options {
+  /**
+   * Bytes of this struct, as the program knows it: `sizeof(larder_blocks_options)`.
+   */
+  size_t size;
+  /**
+   * Bytes of blocks in memory; 64 MiB by default.
+   */
+  size_t bytes;
+  /**
+   * Most that larder_blocks_set_bytes may ask for; 0 is `bytes`.
+   */
+  size_t most_bytes;
+  /**
+   * Most blocks read ahead of a sequential reader; 32 by default, 0 is off.
+   */
+  size_t read_ahead;
+  /**
+   * Milliseconds that a block may be dirty until larder_blocks_maintain writes it; 30,000 by default.
+   */
+  uint64_t dirty_age_ms;
+  /**
+   * Percent of the cache that may be dirty; 50 by default.
+   */
+  uint32_t dirty_percent;
+  /**
+   * 0.
+   */
+  uint32_t reserved;
+  /**
+   * The replacement rule; NULL is `adaptive`.
+   */
+  const char *policy;
+  /**
+   * Where pages come from; NULL is a pool of its own. The cache keeps it open.
+   */
+  const struct larder_pool *pool;
+  /**
+   * NULL, with `write` NULL too: files are kept in memory.
+   */
+  larder_blocks_read_fn read;
+  /**
+   * NULL with `read`: nothing can be written.
+   */
+  larder_blocks_write_fn write;
+  /**
+   * NULL: what was written is safe.
+   */
+  larder_blocks_sync_fn sync;
+  /**
+   * Handed to the functions. It must live until `end` is called, or without one until the cache and all that is of it are gone.
+   */
+  void *user;
+  /**
+   * NULL: no function is called when `user` is no longer needed. Not called where `read` and `write` are NULL.
+   */
+  larder_blocks_end_fn end;
+} larder_blocks_options;
+
+/**
+ * Numbers of a block cache. Uses that handles have not reported yet, up to 192 each, are not in them.
+ */
+typedef struct larder_blocks_stats {
+  /**
+   * Bytes of this struct as the program knows it; set it before the call.
+   */
+  size_t size;
+  /**
+   * The rule; ends with a zero byte.
+   */
+  char policy[LARDER_NAME_BYTES];
+  /**
+   * Uses that found their block.
+   */
+  uint64_t hits;
+  /**
+   * Uses that did not.
+   */
+  uint64_t misses;
+  /**
+   * Misses of blocks that the rule still remembered.
+   */
+  uint64_t refaults;
+  /**
+   * Blocks read ahead.
+   */
+  uint64_t read_ahead;
+  /**
+   * Blocks read ahead that left without a use.
+   */
+  uint64_t wasted;
+  /**
+   * Blocks that left to make room.
+   */
+  uint64_t evictions;
+  /**
+   * Blocks written to the storage.
+   */
+  uint64_t written;
+  /**
+   * Changed blocks that were forgotten and never written.
+   */
+  uint64_t discarded;
+  /**
+   * Writes that failed.
+   */
+  uint64_t write_errors;
+  /**
+   * Reads that failed.
+   */
+  uint64_t read_errors;
+  /**
+   * Blocks in memory.
+   */
+  uint64_t resident;
+  /**
+   * Blocks in memory that the storage does not have yet.
+   */
+  uint64_t dirty;
+  /**
+   * Files that are open, or have blocks in memory yet.
+   */
+  uint64_t files;
+  /**
+   * Most blocks there may be now.
+   */
+  uint64_t capacity;
+  /**
+   * Bytes of the cache's tables and lists.
+   */
+  uint64_t table_bytes;
+} larder_blocks_stats;
+
+/**
+ * Numbers of a file since it was opened, by all its openings.
+ */
+typedef struct larder_blocks_file_stats {
+  /**
+   * Bytes of this struct as the program knows it; set it before the call.
+   */
+  size_t size;
+  /**
+   * Uses that found their block.
+   */
+  uint64_t hits;
+  /**
+   * Uses that did not.
+   */
+  uint64_t misses;
+  /**
+   * Misses of blocks that the rule still remembered.
+   */
+  uint64_t refaults;
+  /**
+   * Blocks read ahead.
+   */
+  uint64_t read_ahead;
+  /**
+   * Blocks read ahead that left without a use.
+   */
+  uint64_t wasted;
+  /**
+   * Blocks that left to make room.
+   */
+  uint64_t evictions;
+  /**
+   * Blocks written to the storage.
+   */
+  uint64_t written;
+  /**
+   * Changed blocks that were forgotten and never written.
+   */
+  uint64_t discarded;
+  /**
+   * Blocks in memory.
+   */
+  uint64_t resident;
+  /**
+   * Blocks in memory that the storage does not have yet.
+   */
+  uint64_t dirty;
+} larder_blocks_file_stats;
+
+/**
+ * A pinned block: it stays in memory, where `data` points, until it is unpinned. The caller gives the memory for this struct and may
+ * move it, but not copy it and unpin both.
+ */
+typedef struct larder_block {
+  /**
+   * The block; NULL when nothing is pinned.
+   */
+  void *data;
+  /**
+   * Its bytes; of one pinned for writing, as many as the file has of it.
+   */
+  size_t bytes;
+  /**
+   * The library's.
+   */
+  size_t inside[5];
+} larder_block;
 
 #ifdef __cplusplus
 extern "C" {
@@ -2413,6 +2685,318 @@ larder_status larder_heap_stats_json(const struct larder_heap *heap,
                                      size_t bytes,
                                      size_t *needed,
                                      struct larder_error *error);
+
+/**
+ * Fills in the defaults. `options` points to a `larder_blocks_options`; NULL is an error.
+ *
+ * # Safety
+ * `options` is NULL or can be written.
+ */
+larder_status larder_blocks_options_init(struct larder_blocks_options *options);
+
+/**
+ * Makes a block cache. `options` may be NULL for the defaults: files in memory. `out` gets it, or NULL after a failure.
+ *
+ * # Safety
+ * `options` is NULL or has as many bytes as its first field says, with pointers that are NULL or live; `out` and `error` are NULL
+ * or can be written.
+ */
+larder_status larder_blocks_new(const struct larder_blocks_options *options,
+                                struct larder_blocks **out,
+                                struct larder_error *error);
+
+/**
+ * Ends a cache; NULL does nothing. Its helper ends with it; files and handles keep what they stand on. With the last of them dirty
+ * blocks are written, but not synced, and errors are not reported: sync the files before.
+ *
+ * # Safety
+ * `blocks` is NULL or a live block cache, which no other thread uses, and which is not used afterwards.
+ */
+larder_status larder_blocks_free(struct larder_blocks *blocks);
+
+/**
+ * Bytes of a block; 0 for a pointer that is no block cache.
+ *
+ * # Safety
+ * `blocks` is NULL or a live block cache.
+ */
+size_t larder_blocks_block_bytes(const struct larder_blocks *blocks);
+
+/**
+ * Changes how many bytes of blocks there may be. Blocks that are too many leave, dirty ones after they were written; pinned ones
+ * stay until they are unpinned.
+ *
+ * # Safety
+ * `blocks` is NULL or a live block cache; `error` is NULL or can be written.
+ */
+larder_status larder_blocks_set_bytes(const struct larder_blocks *blocks,
+                                      size_t bytes,
+                                      struct larder_error *error);
+
+/**
+ * Gives back about `bytes` of memory now; the size stays. `given`, which may be NULL, gets how many it was.
+ *
+ * # Safety
+ * `blocks` is NULL or a live block cache; `given` and `error` are NULL or can be written.
+ */
+larder_status larder_blocks_trim(const struct larder_blocks *blocks,
+                                 size_t bytes,
+                                 size_t *given,
+                                 struct larder_error *error);
+
+/**
+ * Upkeep, to be called about once a second: writes blocks that are dirty for too long or too many, and gives memory back when
+ * programs wait for it. `given`, which may be NULL, gets the bytes given back.
+ *
+ * # Safety
+ * `blocks` is NULL or a live block cache; `given` and `error` are NULL or can be written.
+ */
+larder_status larder_blocks_maintain(const struct larder_blocks *blocks,
+                                     size_t *given,
+                                     struct larder_error *error);
+
+/**
+ * Starts a thread that calls larder_blocks_maintain every `interval_ms`, at least 1, or replaces it.
+ *
+ * # Safety
+ * `blocks` is NULL or a live block cache; `error` is NULL or can be written.
+ */
+larder_status larder_blocks_start_helper(const struct larder_blocks *blocks,
+                                         uint64_t interval_ms,
+                                         struct larder_error *error);
+
+/**
+ * Stops the helper thread if there is one, and waits for it.
+ *
+ * # Safety
+ * `blocks` is NULL or a live block cache.
+ */
+larder_status larder_blocks_stop_helper(const struct larder_blocks *blocks);
+
+/**
+ * Writes all dirty blocks of all files, in order, and does not sync them. Waits for blocks that are pinned for writing.
+ *
+ * # Safety
+ * `blocks` is NULL or a live block cache; `error` is NULL or can be written.
+ */
+larder_status larder_blocks_write_back(const struct larder_blocks *blocks,
+                                       struct larder_error *error);
+
+/**
+ * Reads the numbers; as larder_pool_stats_read.
+ *
+ * # Safety
+ * `blocks` is NULL or a live block cache; `stats` is NULL or has as many writable bytes as its first field says; `error` is NULL or
+ * can be written.
+ */
+larder_status larder_blocks_stats_read(const struct larder_blocks *blocks,
+                                       struct larder_blocks_stats *stats,
+                                       struct larder_error *error);
+
+/**
+ * Writes the numbers as one JSON object; as larder_pool_stats_json.
+ *
+ * # Safety
+ * `blocks` is NULL or a live block cache; `buffer` points to `bytes` writable bytes; `needed` and `error` are NULL or can be
+ * written.
+ */
+larder_status larder_blocks_stats_json(const struct larder_blocks *blocks,
+                                       char *buffer,
+                                       size_t bytes,
+                                       size_t *needed,
+                                       struct larder_error *error);
+
+/**
+ * Opens file number `id` of the storage, of which the storage has `size` bytes: nothing behind is read, the storage's file is never
+ * longer than the file, and grows in order. With LARDER_BLOCKS_NO_END files end with their blocks. A file that is open or has
+ * blocks in memory keeps the end that was said. `tenant`, of whose files statistics are summed, is 0 or a number of the program's.
+ * `out` gets the file, or NULL after a failure.
+ *
+ * # Safety
+ * `blocks` is NULL or a live block cache; `out` and `error` are NULL or can be written.
+ */
+larder_status larder_blocks_file_open(const struct larder_blocks *blocks,
+                                      uint64_t id,
+                                      uint64_t size,
+                                      uint32_t tenant,
+                                      struct larder_blocks_file **out,
+                                      struct larder_error *error);
+
+/**
+ * Closes a file; NULL does nothing. Its blocks stay in the cache, dirty ones too. Unpin all blocks of this opening before.
+ *
+ * # Safety
+ * `file` is NULL or a live file, which no other thread uses, of which no block is pinned, and which is not used afterwards.
+ */
+larder_status larder_blocks_file_free(struct larder_blocks_file *file);
+
+/**
+ * Writes the file's dirty blocks and syncs the storage: after LARDER_OK all that was written before is safe. Waits for blocks that
+ * are pinned for writing.
+ *
+ * # Safety
+ * `file` is NULL or a live file; `error` is NULL or can be written.
+ */
+larder_status larder_blocks_file_sync(const struct larder_blocks_file *file,
+                                      struct larder_error *error);
+
+/**
+ * Writes the file's dirty blocks and does not sync the storage. Waits for blocks that are pinned for writing.
+ *
+ * # Safety
+ * `file` is NULL or a live file; `error` is NULL or can be written.
+ */
+larder_status larder_blocks_file_write_back(const struct larder_blocks_file *file,
+                                            struct larder_error *error);
+
+/**
+ * Where the file ends, in bytes; LARDER_BLOCKS_NO_END as long as that was not said, or for a pointer that is no file.
+ *
+ * # Safety
+ * `file` is NULL or a live file.
+ */
+uint64_t larder_blocks_file_end(const struct larder_blocks_file *file);
+
+/**
+ * Says where the file ends: what lies behind is not written back, and reads as zeroes. Blocks stay in memory. Waits for blocks
+ * there that are pinned.
+ *
+ * # Safety
+ * `file` is NULL or a live file; `error` is NULL or can be written.
+ */
+larder_status larder_blocks_file_set_end(const struct larder_blocks_file *file,
+                                         uint64_t end,
+                                         struct larder_error *error);
+
+/**
+ * The file ends at `end`: blocks behind are forgotten, the rest of its last block is zeroed. The storage's file is the caller's to
+ * truncate, afterwards. A file that is LARDER_LOST and truncated to 0 begins anew.
+ *
+ * # Safety
+ * `file` is NULL or a live file; `error` is NULL or can be written.
+ */
+larder_status larder_blocks_file_truncate(const struct larder_blocks_file *file,
+                                          uint64_t end,
+                                          struct larder_error *error);
+
+/**
+ * Forgets `blocks` blocks from number `first` on, dirty or not, without writing them: what lies under the cache has changed.
+ * LARDER_BUSY if one of them is pinned; none is forgotten then.
+ *
+ * # Safety
+ * `file` is NULL or a live file; `error` is NULL or can be written.
+ */
+larder_status larder_blocks_file_invalidate(const struct larder_blocks_file *file,
+                                            uint64_t first,
+                                            uint64_t blocks,
+                                            struct larder_error *error);
+
+/**
+ * Forgets all of a file that no longer exists: nothing of it is written. Waits for blocks that are pinned.
+ *
+ * # Safety
+ * `file` is NULL or a live file; `error` is NULL or can be written.
+ */
+larder_status larder_blocks_file_discard(const struct larder_blocks_file *file,
+                                         struct larder_error *error);
+
+/**
+ * Reads the numbers; as larder_pool_stats_read.
+ *
+ * # Safety
+ * `file` is NULL or a live file; `stats` is NULL or has as many writable bytes as its first field says; `error` is NULL or can be
+ * written.
+ */
+larder_status larder_blocks_file_stats_read(const struct larder_blocks_file *file,
+                                            struct larder_blocks_file_stats *stats,
+                                            struct larder_error *error);
+
+/**
+ * Makes a handle over a block cache. `out` gets it, or NULL after a failure.
+ *
+ * # Safety
+ * `blocks` is NULL or a live block cache; `out` and `error` are NULL or can be written.
+ */
+larder_status larder_blocks_handle_new(const struct larder_blocks *blocks,
+                                       struct larder_blocks_handle **out,
+                                       struct larder_error *error);
+
+/**
+ * Ends a handle; NULL does nothing. Blocks that it pinned stay pinned.
+ *
+ * # Safety
+ * `handle` is NULL or a live block handle, which no other thread uses, and which is not used afterwards.
+ */
+larder_status larder_blocks_handle_free(struct larder_blocks_handle *handle);
+
+/**
+ * Copies `bytes` from `offset` of a file on; what lies behind its end is zeroes. Blocks that are not in memory are read together.
+ *
+ * # Safety
+ * `handle` is NULL or a live block handle that no other thread uses meanwhile; `file` is NULL or a live file; `into` is NULL or has
+ * room for `bytes`; `error` is NULL or can be written.
+ */
+larder_status larder_blocks_handle_read(struct larder_blocks_handle *handle,
+                                        const struct larder_blocks_file *file,
+                                        uint64_t offset,
+                                        void *into,
+                                        size_t bytes,
+                                        struct larder_error *error);
+
+/**
+ * Copies `bytes` to `offset` of a file, which is as long as that afterwards. `written`, which may be NULL, gets how many were
+ * copied, also after a failure.
+ *
+ * # Safety
+ * `handle` is NULL or a live block handle that no other thread uses meanwhile; `file` is NULL or a live file; `from` is NULL or has
+ * `bytes`; `written` and `error` are NULL or can be written.
+ */
+larder_status larder_blocks_handle_write(struct larder_blocks_handle *handle,
+                                         const struct larder_blocks_file *file,
+                                         uint64_t offset,
+                                         const void *from,
+                                         size_t bytes,
+                                         size_t *written,
+                                         struct larder_error *error);
+
+/**
+ * Pins block number `index` of a file for reading, which is read if it is not in memory. Many may pin it so. `out` gets the block, or
+ * nothing after a failure. The handle may be used for other blocks meanwhile; a thread takes several in one order that all threads
+ * keep, and none that it has pinned for writing.
+ *
+ * # Safety
+ * `handle` is NULL or a live block handle that no other thread uses meanwhile; `file` is NULL or a live file, which stays open until
+ * the block is unpinned; `out` and `error` are NULL or can be written. `data` is read only.
+ */
+larder_status larder_blocks_handle_pin(struct larder_blocks_handle *handle,
+                                       const struct larder_blocks_file *file,
+                                       uint64_t index,
+                                       struct larder_block *out,
+                                       struct larder_error *error);
+
+/**
+ * Pins a block for writing: no other thread reads or writes it until it is unpinned, and it is written back later. The file ends at
+ * `end` or later, as far as this block goes; LARDER_BLOCKS_NO_END is the end of the block. `flags` is 0 or LARDER_BLOCKS_OVERWRITE.
+ *
+ * # Safety
+ * As for larder_blocks_handle_pin; the thread that pins it unpins it.
+ */
+larder_status larder_blocks_handle_pin_write(struct larder_blocks_handle *handle,
+                                             const struct larder_blocks_file *file,
+                                             uint64_t index,
+                                             uint64_t end,
+                                             uint32_t flags,
+                                             struct larder_block *out,
+                                             struct larder_error *error);
+
+/**
+ * Unpins a block; `data` is NULL afterwards. A block that is not pinned is LARDER_HANDLE.
+ *
+ * # Safety
+ * `block` is NULL or one that was given to larder_blocks_handle_pin or larder_blocks_handle_pin_write, or zeroes; what `data`
+ * points to is not used afterwards.
+ */
+larder_status larder_blocks_unpin(struct larder_block *block);
 
 #ifdef __cplusplus
 }  // extern "C"

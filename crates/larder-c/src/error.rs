@@ -9,6 +9,7 @@ use larder::ids::IdError;
 use larder::objects::{Misuse, ObjectError};
 use larder::os::OsError;
 use larder::pages::PoolError;
+use larder_cache::CacheError;
 
 /// Bytes of the message of a `larder_error`, its end included. Longer messages are cut.
 pub const LARDER_ERROR_BYTES: usize = 256;
@@ -49,12 +50,16 @@ pub enum larder_status {
     LARDER_SOURCE = 14,
     /// The constructor of a cache failed.
     LARDER_CONSTRUCTOR = 15,
+    /// A function of a block cache's storage failed; `os_errno` has what it returned.
+    LARDER_STORAGE = 16,
+    /// A failed sync took blocks of the file that cannot be written again: truncate it to 0 and write it anew.
+    LARDER_LOST = 17,
 }
 
 use larder_status::*;
 
 /// A sentence for each status, in the order of their numbers.
-const SENTENCES: [&CStr; 16] = [
+const SENTENCES: [&CStr; 18] = [
     c"done",
     c"a pointer that must not be NULL is NULL",
     c"an argument makes no sense",
@@ -71,6 +76,8 @@ const SENTENCES: [&CStr; 16] = [
     c"another size was allocated there",
     c"the source of the arena's spans gave none",
     c"the constructor failed",
+    c"the storage below a block cache failed",
+    c"blocks of the file are lost; truncate it to 0 and write it anew",
 ];
 
 /// The text of a status, in static memory; never NULL, even for a number that is no status. A larder_error says more.
@@ -167,6 +174,36 @@ why! {
     AllocError => of_alloc,
     Misuse => |_| LARDER_FOREIGN,
     IdError => of_id,
+    BlocksError => |error| of_blocks(&error.0),
+}
+
+/// An error of a block cache; two are the same that say the same.
+#[derive(Debug, Clone)]
+struct BlocksError(CacheError);
+
+impl PartialEq for BlocksError {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.to_string() == other.0.to_string()
+    }
+}
+
+impl fmt::Display for BlocksError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl From<CacheError> for Failed {
+    fn from(error: CacheError) -> Self {
+        BlocksError(error).into()
+    }
+}
+
+impl Outcome for Result<(), CacheError> {
+    #[inline(always)]
+    fn outcome(self) -> Result<(), Failed> {
+        Ok(self?)
+    }
 }
 
 // The library's enums may grow: what is new is an argument where most of them are, and else the system's.
@@ -223,6 +260,22 @@ fn of_id(error: &IdError) -> larder_status {
         IdError::NotAllocated { .. } | IdError::Stale { .. } => LARDER_FOREIGN,
         IdError::Taken { .. } => LARDER_BUSY,
         IdError::OutOfMemory => LARDER_MEMORY,
+        _ => LARDER_ARGUMENT,
+    }
+}
+
+fn of_blocks(error: &CacheError) -> larder_status {
+    match error {
+        CacheError::Pages(pool) => of_pool(pool),
+        CacheError::Pinned { .. } | CacheError::Held { .. } | CacheError::Guards { .. } => {
+            LARDER_BUSY
+        }
+        CacheError::Files { .. } => LARDER_EXHAUSTED,
+        CacheError::Read { .. } | CacheError::Write { .. } | CacheError::Sync { .. } => {
+            LARDER_STORAGE
+        }
+        CacheError::Lost { .. } => LARDER_LOST,
+        CacheError::Memory { .. } | CacheError::Pool(_) => LARDER_MEMORY,
         _ => LARDER_ARGUMENT,
     }
 }
@@ -305,6 +358,12 @@ impl Failed {
     fn errno(&self) -> i32 {
         let system = match &self.why {
             Why::Errno(_, errno) => return *errno,
+            Why::BlocksError(BlocksError(
+                CacheError::Read { source, .. }
+                | CacheError::Write { source, .. }
+                | CacheError::Sync { source, .. },
+            )) => return source.raw_os_error().unwrap_or(0),
+            Why::BlocksError(BlocksError(CacheError::Pages(PoolError::System(os)))) => Some(os),
             Why::OsError(os)
             | Why::PoolError(PoolError::System(os))
             | Why::ArenaError(ArenaError::Memory { cause: os, .. })

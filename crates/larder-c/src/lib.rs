@@ -1,4 +1,4 @@
-//! The C interface of larder: page pools, arenas, identifiers, object caches and heaps for programs in C and C++, and for every language that can call C.
+//! The C interface of larder: page pools, arenas, identifiers, object caches, heaps and block caches for programs in C and C++, and for every language that can call C.
 //!
 //! What C sees is `include/larder.h`, made from this crate. The rules of this side:
 //!
@@ -30,6 +30,7 @@
 #![allow(non_camel_case_types)]
 
 mod arena;
+mod blocks;
 mod buffer;
 mod bulk;
 mod busy;
@@ -59,6 +60,11 @@ pub use arena::shared::*;
 pub use arena::source::*;
 pub use arena::stats::*;
 pub use arena::walk::*;
+pub use blocks::cache::*;
+pub use blocks::cache_options::*;
+pub use blocks::file::*;
+pub use blocks::handle::*;
+pub use blocks::storage::*;
 pub use error::*;
 pub use heap::classes::*;
 pub use heap::one_owner::*;

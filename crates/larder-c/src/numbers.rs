@@ -89,6 +89,15 @@ impl Member for [c_char; 32] {
     }
 }
 
+/// At most 31 bytes of a name, so that a zero stays.
+pub(crate) fn text(name: &str) -> [c_char; 32] {
+    let mut text = [0; 32];
+    for (to, from) in text.iter_mut().zip(name.bytes().take(31)) {
+        *to = from as c_char;
+    }
+    text
+}
+
 /// A limit as C reads it.
 pub(crate) fn limit(bytes: usize) -> u64 {
     match bytes as u64 {

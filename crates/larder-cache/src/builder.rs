@@ -1,10 +1,11 @@
 //! What a cache is built with.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::error::CacheError;
 use crate::io::{Shared, Storage};
-use crate::state::{MakeRule, State, by_name, default_rule, own};
+use crate::state::{DirtyLimits, MakeRule, State, by_name, default_rule, own};
 use crate::table::Table;
 use larder::os::{page_size, pressure::memory_some_avg10};
 use larder::pages::PagePool;
@@ -20,6 +21,8 @@ use larder_policy::{Policy, PolicyError};
 ///     .most_bytes(64 << 20)
 ///     .policy("lirs")
 ///     .read_ahead(0)
+///     .dirty_age(std::time::Duration::from_secs(5))
+///     .dirty_share(0.25)
 ///     .pool(PagePool::new()?)
 ///     .build();
 /// # let _ = cache;
@@ -33,6 +36,8 @@ pub struct BlockCacheBuilder {
     most: Option<usize>,
     policy: MakeRule,
     read_ahead: usize,
+    dirty_age: Duration,
+    dirty_share: f64,
     pressure: Arc<Pressure>,
 }
 
@@ -48,6 +53,8 @@ impl BlockCacheBuilder {
             most: None,
             policy: default_rule(),
             read_ahead: 32,
+            dirty_age: Duration::from_secs(30),
+            dirty_share: 0.5,
             pressure: Arc::new(memory_some_avg10),
         }
     }
@@ -137,6 +144,44 @@ impl BlockCacheBuilder {
         self
     }
 
+    /// How long a block may be dirty until [`BlockCache::maintain`](crate::BlockCache::maintain), or the
+    /// [helper](crate::BlockCache::start_helper), writes it; 30 seconds if nothing is said. Counted in hundredths of a
+    /// second, and for a year at most. With zero each call writes all that is dirty.
+    ///
+    /// ```
+    /// # use larder_cache::{BlockCache, FileId, MemoryStorage};
+    /// # use std::time::Duration;
+    /// for (age, dirty) in [(Duration::ZERO, 0), (Duration::from_secs(3600), 1)] {
+    ///     let cache = BlockCache::builder(MemoryStorage::default()).dirty_age(age).build()?;
+    ///     cache.handle().overwrite(&cache.file(FileId(1))?, 0)?.fill(7);
+    ///     cache.maintain()?;
+    ///     assert_eq!(cache.stats().dirty, dirty);
+    /// }
+    /// # Ok::<(), larder_cache::CacheError>(())
+    /// ```
+    pub fn dirty_age(mut self, age: Duration) -> Self {
+        self.dirty_age = age;
+        self
+    }
+
+    /// The share of the cache that may be dirty, from 0 to 1; a half if nothing is said. A thread that makes one more block
+    /// dirty writes some first, and [`BlockCache::maintain`](crate::BlockCache::maintain) writes what is beyond.
+    ///
+    /// ```
+    /// # use larder_cache::{BlockCache, FileId, MemoryStorage};
+    /// let cache = BlockCache::builder(MemoryStorage::default()).bytes(1 << 20).dirty_share(0.25).build()?;
+    /// let file = cache.file(FileId(1))?;
+    /// for index in 0..200 {
+    ///     cache.handle().overwrite(&file, index)?.fill(7);
+    ///     assert!(cache.stats().dirty <= 65);
+    /// }
+    /// # Ok::<(), larder_cache::CacheError>(())
+    /// ```
+    pub fn dirty_share(mut self, share: f64) -> Self {
+        self.dirty_share = share;
+        self
+    }
+
     /// Takes pages from this pool, which others may use as well; a pool of its own if nothing is said.
     ///
     /// ```
@@ -182,6 +227,10 @@ impl BlockCacheBuilder {
                 most: most_bytes,
             });
         }
+        let limits = DirtyLimits::new(self.dirty_share, self.dirty_age);
+        let limits = limits.ok_or(CacheError::Share {
+            share: self.dirty_share,
+        })?;
         let pool = match self.pool {
             Some(pool) => pool,
             None => PagePool::new().map_err(|error| CacheError::Pool(error.to_string()))?,
@@ -190,7 +239,7 @@ impl BlockCacheBuilder {
         if frames < most {
             rule.1.resize(frames)?;
         }
-        let state = State::new(rule, most)?;
+        let state = State::new(rule, most, limits)?;
         let shared = Shared::new(Table::new(most, pool)?, state, self.storage);
         Ok((shared, self.pressure, self.read_ahead))
     }

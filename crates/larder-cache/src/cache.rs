@@ -1,11 +1,14 @@
 //! The cache itself.
 
+use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::builder::{BlockCacheBuilder, Pressure};
 use crate::error::CacheError;
 use crate::file::CachedFile;
 use crate::handle::CacheHandle;
+use crate::helper::Helper;
 use crate::io::{Below, Shared, Storage};
 use crate::key::{FileId, TenantId};
 use crate::state::Recorder;
@@ -41,6 +44,7 @@ pub struct BlockCache {
     pub(crate) shared: Arc<Shared>,
     pressure: Arc<Pressure>,
     read_ahead: usize,
+    helper: Arc<Helper>,
 }
 
 impl BlockCacheBuilder {
@@ -60,6 +64,7 @@ impl BlockCacheBuilder {
             shared: Arc::new(shared),
             pressure,
             read_ahead,
+            helper: Arc::default(),
         })
     }
 }
@@ -106,6 +111,50 @@ impl BlockCache {
     /// [`CacheError::Files`] when as many files are open as the cache can number (2^24).
     pub fn file(&self, id: FileId) -> Result<CachedFile, CacheError> {
         self.file_of(id, TenantId::default())
+    }
+
+    /// [`file`](Self::file), of which the storage has `size` bytes: the file ends there, which takes no look at the storage,
+    /// and nothing behind is read. [`write_until`](CacheHandle::write_until) makes it longer. Where it does, its blocks are
+    /// written back from the former end on, in order: at any moment the storage's file is as long as what was written
+    /// without a hole, and never longer than the file.
+    ///
+    /// A file that is open, or has blocks in memory, and whose end was said already keeps that: what was written since is
+    /// known here only.
+    ///
+    /// ```
+    /// # use larder_cache::{BlockCache, FileId, MemoryStorage, Storage};
+    /// let storage = std::sync::Arc::new(MemoryStorage::default());
+    /// storage.write(FileId(1), 0, b"hello")?;
+    /// let cache = BlockCache::builder(std::sync::Arc::clone(&storage)).build()?;
+    /// let file = cache.open_at(FileId(1), 5)?;
+    /// cache.handle().write_until(&file, 0, 6)?[5] = b'!';
+    /// file.write_back()?;
+    /// assert_eq!(storage.read(FileId(1), 0, &mut [0; 100])?, 6);
+    /// assert_eq!(cache.open_at(FileId(1), 5)?.end(), Some(6));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`file`](Self::file).
+    pub fn open_at(&self, id: FileId, size: u64) -> Result<CachedFile, CacheError> {
+        self.open_at_of(id, size, TenantId::default())
+    }
+
+    /// [`open_at`](Self::open_at), on behalf of a tenant, as [`file_of`](Self::file_of).
+    ///
+    /// # Errors
+    /// As [`file`](Self::file).
+    pub fn open_at_of(
+        &self,
+        id: FileId,
+        size: u64,
+        tenant: TenantId,
+    ) -> Result<CachedFile, CacheError> {
+        let mut state = self.shared.state();
+        let opening = state.open(id, tenant)?;
+        state.has_size(self.shared.table(), opening.number, size);
+        drop(state);
+        Ok(CachedFile::new(Arc::clone(&self.shared), opening))
     }
 
     /// [`file`](Self::file), on behalf of a tenant, with whose other files it is summed up. While it is open or has
@@ -229,20 +278,17 @@ impl BlockCache {
     /// # Errors
     /// [`CacheError::Write`] when dirty blocks would have to go and cannot be written.
     pub fn trim(&self, bytes: usize) -> Result<usize, CacheError> {
-        let resident = self.shared.state().resident();
-        let wanted = (bytes / self.block_size()).min(resident);
-        self.shared.shrink(resident - wanted)?;
-        let left = self.shared.state().resident();
-        Ok(resident.saturating_sub(left) * self.block_size())
+        trim(&self.shared, bytes / self.block_size())
     }
 
     /// To be called about once a second, by any thread that has the time.
     ///
     /// - Rules that age by time do so.
-    /// - Dirty blocks are written, in the order of files and blocks, so many that 30 calls go over all of them: what
-    ///   was changed is with the storage within a minute, though not synced. A block that is changed all the time is
-    ///   written once in 30 calls. The call does not wait for a block that another thread is changing: it leaves the
-    ///   block to the next pass. The next [sync](CachedFile::sync) reports what cannot be written.
+    /// - Blocks that are dirty for longer than the [age](BlockCacheBuilder::dirty_age) are written, in the order of files
+    ///   and blocks, but not synced; and so are others, as long as more than their [share](BlockCacheBuilder::dirty_share)
+    ///   of the cache is dirty. A block that is changed all the time is written once in each such time. The call does not
+    ///   wait for a block that another thread is changing: it leaves the block to the next call. The next
+    ///   [sync](CachedFile::sync) reports what cannot be written.
     /// - When programs of this machine had to wait for memory for more than a tenth of the last ten seconds (`/proc/pressure/memory`,
     ///   unless [the builder](BlockCacheBuilder::pressure) says otherwise), a sixteenth of the blocks leaves.
     ///
@@ -250,7 +296,8 @@ impl BlockCache {
     ///
     /// ```
     /// # use larder_cache::{BlockCache, FileId, MemoryStorage};
-    /// let cache = BlockCache::builder(MemoryStorage::default()).policy("linux-2.4.7").build()?;
+    /// # use std::time::Duration;
+    /// let cache = BlockCache::builder(MemoryStorage::default()).dirty_age(Duration::ZERO).build()?;
     /// let file = cache.file(FileId(0))?;
     /// cache.handle().overwrite(&file, 3)?.fill(1);
     /// cache.maintain()?;
@@ -261,13 +308,46 @@ impl BlockCache {
     /// # Errors
     /// As for [`trim`](Self::trim).
     pub fn maintain(&self) -> Result<usize, CacheError> {
-        self.shared.state().tick(self.shared.table());
-        self.shared.write_portion();
-        if (self.pressure)().unwrap_or(0.0) <= PRESSURE {
-            return Ok(0);
-        }
-        let resident = self.shared.state().resident();
-        self.trim(resident.div_ceil(16) * self.block_size())
+        maintain(&self.shared, &*self.pressure)
+    }
+
+    /// Starts a thread that calls [`maintain`](Self::maintain) every `interval`, or replaces it. The thread ends with the
+    /// last clone of this; files and handles do not keep it. In the child of a fork there is none.
+    ///
+    /// ```
+    /// # use larder_cache::{BlockCache, FileId, MemoryStorage};
+    /// # use std::time::Duration;
+    /// let cache = BlockCache::builder(MemoryStorage::default()).dirty_age(Duration::ZERO).build()?;
+    /// cache.start_helper(Duration::from_millis(1))?;
+    /// cache.handle().overwrite(&cache.file(FileId(0))?, 3)?.fill(1);
+    /// while cache.stats().dirty > 0 {
+    ///     std::thread::yield_now();
+    /// }
+    /// cache.stop_helper();
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When no thread can be started.
+    pub fn start_helper(&self, interval: Duration) -> io::Result<()> {
+        let (shared, pressure) = (Arc::clone(&self.shared), Arc::clone(&self.pressure));
+        // What cannot be written is reported at the next sync.
+        let work = move || drop(maintain(&shared, &*pressure));
+        self.helper.start(interval, work)
+    }
+
+    /// Stops the thread if there is one, and waits for it.
+    ///
+    /// ```
+    /// # use larder_cache::{BlockCache, MemoryStorage};
+    /// let cache = BlockCache::builder(MemoryStorage::default()).build()?;
+    /// cache.start_helper(std::time::Duration::from_secs(1))?;
+    /// cache.stop_helper();
+    /// cache.stop_helper();                       // there is none any more
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn stop_helper(&self) {
+        self.helper.stop();
     }
 
     /// Calls `recorder` for every use from now on, also for blocks read ahead and for those forgotten, in the order in
@@ -332,4 +412,23 @@ impl BlockCache {
     pub fn check(&self) -> Result<(), String> {
         self.shared.state().check(self.shared.table())
     }
+}
+
+/// [`BlockCache::maintain`].
+fn maintain(shared: &Shared, pressure: &Pressure) -> Result<usize, CacheError> {
+    shared.state().tick(shared.table());
+    shared.write_old();
+    if pressure().unwrap_or(0.0) <= PRESSURE {
+        return Ok(0);
+    }
+    let resident = shared.state().resident();
+    trim(shared, resident.div_ceil(16))
+}
+
+/// [`BlockCache::trim`], of so many blocks.
+fn trim(shared: &Shared, blocks: usize) -> Result<usize, CacheError> {
+    let resident = shared.state().resident();
+    shared.shrink(resident - blocks.min(resident))?;
+    let left = shared.state().resident();
+    Ok(resident.saturating_sub(left) * shared.block_size())
 }

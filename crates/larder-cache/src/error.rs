@@ -37,6 +37,12 @@ pub enum CacheError {
         /// Most bytes, as the builder said.
         most: usize,
     },
+    /// A share of the cache that is none.
+    #[error("block cache: a share of {share} may be dirty; it must be 0 to 1")]
+    Share {
+        /// The share.
+        share: f64,
+    },
     /// The cache's pool of pages could not be made.
     #[error("block cache: {0}")]
     Pool(String),

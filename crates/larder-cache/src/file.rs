@@ -112,6 +112,42 @@ impl CachedFile {
         self.shared.sync(self.number(), self.id(), &self.seen)
     }
 
+    /// Writes the file's dirty blocks, and does not sync the storage: after a crash of this program they are there, after a
+    /// power cut perhaps. Waits as [`sync`](Self::sync) does.
+    ///
+    /// ```
+    /// # use larder_cache::{BlockCache, FileId, MemoryStorage};
+    /// # let cache = BlockCache::builder(MemoryStorage::default()).build()?;
+    /// let (file, other) = (cache.file(FileId(1))?, cache.file(FileId(2))?);
+    /// cache.handle().overwrite(&file, 0)?.fill(7);
+    /// cache.handle().overwrite(&other, 0)?.fill(7);
+    /// file.write_back()?;
+    /// assert_eq!((file.stats().dirty, other.stats().dirty), (0, 1));
+    /// # Ok::<(), larder_cache::CacheError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`CacheError::Write`], the first there was; the other blocks are written all the same, but those behind it with which
+    /// the storage's file would grow. The next [`sync`](Self::sync) of each opener reports it too.
+    pub fn write_back(&self) -> Result<(), CacheError> {
+        self.shared.write_back(Some(self.number()))
+    }
+
+    /// Where the file ends, in bytes; `None` as long as that was not said, by [`open_at`](crate::BlockCache::open_at),
+    /// [`set_end`](Self::set_end) or [`truncate`](Self::truncate).
+    ///
+    /// ```
+    /// # use larder_cache::{BlockCache, FileId, MemoryStorage};
+    /// # let cache = BlockCache::builder(MemoryStorage::default()).build()?;
+    /// let (file, other) = (cache.open_at(FileId(1), 10)?, cache.file(FileId(2))?);
+    /// assert_eq!((file.end(), other.end()), (Some(10), None));
+    /// # Ok::<(), larder_cache::CacheError>(())
+    /// ```
+    pub fn end(&self) -> Option<u64> {
+        let end = self.shared.state().file(self.number()).end();
+        (end != u64::MAX).then_some(end)
+    }
+
     /// Says how long the file is: what lies behind is not written back, and reads as zeroes from now on. Taking a block to
     /// be changed makes the file as long as this block again, so that nothing written is lost: say the end after writing, and
     /// let the storage end there too. Unless it is said, files end with their blocks.

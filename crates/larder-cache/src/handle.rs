@@ -1,12 +1,13 @@
 //! A thread's way into the cache.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::CacheError;
 use crate::file::CachedFile;
-use crate::io::{Shared, Streams};
+use crate::io::{Behind, Shared, Streams};
 use crate::key::{Key, MOST_INDEX};
-use crate::limits::REPORT;
+use crate::limits::{PINS, REPORT};
 use crate::state::{Miss, Noted, Use};
 use crate::table::{BlockMut, BlockRef, Claimed, Epoch, MOST_READERS, Missed, Pin, PinAt, TooMany};
 use larder_policy::{Frame, Reason};
@@ -156,15 +157,32 @@ impl CacheHandle {
         self.read(file, index)
     }
 
-    /// A read that was no [hit](crate::table::Table::hit): a use that may have to be reported, one that is counted since its
-    /// block cannot be pinned, or no block at all.
+    /// A read that was no [hit](crate::table::Table::hit).
     #[inline(never)]
     fn read_slow<'f>(
         &mut self,
         file: &'f CachedFile,
         key: Key,
-        mut missed: Missed,
+        missed: Missed,
     ) -> Result<BlockRef<'f>, CacheError> {
+        match self.found(file, key, missed) {
+            Ok(block) => Ok(block),
+            Err(traced) => self.wait_or_load(file, key, traced, |handle| {
+                let page = handle.load(file, key, Reason::Demand)?;
+                Ok(page.map(Claimed::downgrade))
+            }),
+        }
+    }
+
+    /// A use that may have to be reported, or one that is counted since its block cannot be pinned. Else there is no block at
+    /// all, or another thread changes it: then there is a trace of it.
+    #[inline(always)]
+    fn found<'f>(
+        &mut self,
+        file: &'f CachedFile,
+        key: Key,
+        mut missed: Missed,
+    ) -> Result<BlockRef<'f>, bool> {
         let table = file.shared().table();
         if missed == Missed::Taken {
             self.pin = table.frames().pins().next(self.row);
@@ -178,6 +196,18 @@ impl CacheHandle {
             Missed::Taken => table.find(key),
             Missed::Pinned => Some(table.frames().unpin(self.pin(file))),
         };
+        self.counted(file, key, frame)
+    }
+
+    /// [`found`](Self::found), without a pin.
+    #[inline(always)]
+    fn counted<'f>(
+        &mut self,
+        file: &'f CachedFile,
+        key: Key,
+        frame: Option<Frame>,
+    ) -> Result<BlockRef<'f>, bool> {
+        let table = file.shared().table();
         if let Some(frame) = frame
             && let Some((block, saturated)) = table.counted(frame, key)
         {
@@ -195,23 +225,24 @@ impl CacheHandle {
             return Ok(block);
         }
         self.reported += 1;
-        // Without any trace of it there is no use in looking again before the lock is taken.
-        self.wait_or_load(file, key, frame.is_some())
+        Err(frame.is_some())
     }
 
-    /// The block was not there, or another thread changes it.
+    /// The block was not there, or another thread changes it. `load` brings it in, or nothing if another thread does. Without
+    /// any trace of it there is no use in looking again before that.
     #[cold]
     #[inline(never)]
     fn wait_or_load<'f>(
         &mut self,
         file: &'f CachedFile,
         key: Key,
-        mut look: bool,
+        mut traced: bool,
+        mut load: impl FnMut(&mut Self) -> Result<Option<BlockRef<'f>>, CacheError>,
     ) -> Result<BlockRef<'f>, CacheError> {
         let table = file.shared().table();
         loop {
-            let found = if look { table.find(key) } else { None };
-            look = true;
+            let found = if traced { table.find(key) } else { None };
+            traced = true;
             if let Some(frame) = found {
                 match table.frames().read(frame, key) {
                     Ok(Some(block)) => {
@@ -228,10 +259,123 @@ impl CacheHandle {
                     }
                 }
             }
-            if let Some(page) = self.load(file, key, Reason::Demand)? {
-                return Ok(page.downgrade());
+            if let Some(block) = load(self)? {
+                return Ok(block);
             }
         }
+    }
+
+    /// Blocks that follow each other, to be read by one [request](Self::request): their guards come behind those that `into`
+    /// has. What is not in memory is read with one call of the storage, up to a megabyte at a time.
+    ///
+    /// ```
+    /// # use larder_cache::{BlockCache, FileId, MemoryStorage};
+    /// # let cache = BlockCache::builder(MemoryStorage::default()).build()?;
+    /// let file = cache.file(FileId(1))?;
+    /// let mut handle = cache.handle();
+    /// handle.overwrite(&file, 5)?.fill(7);
+    /// let mut blocks = Vec::new();
+    /// handle.read_many(&file, 4..7, &mut blocks)?;
+    /// assert_eq!(blocks.iter().map(|block| block[0]).collect::<Vec<_>>(), [0, 7, 0]);
+    /// # Ok::<(), larder_cache::CacheError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`read`](Self::read), of any of them: `into` is as before then.
+    pub fn read_many<'f>(
+        &mut self,
+        file: &'f CachedFile,
+        blocks: Range<u64>,
+        into: &mut Vec<BlockRef<'f>>,
+    ) -> Result<(), CacheError> {
+        let had = into.len();
+        let done = self.request(|handle| handle.read_each(file, blocks, into));
+        if done.is_err() {
+            into.truncate(had);
+        }
+        done
+    }
+
+    /// Guards are taken in order, so that threads that keep to it do not wait for each other for ever: of the blocks that one
+    /// miss brings, those behind one that was in memory already are let go, and looked for in their turn.
+    fn read_each<'f>(
+        &mut self,
+        file: &'f CachedFile,
+        blocks: Range<u64>,
+        into: &mut Vec<BlockRef<'f>>,
+    ) -> Result<(), CacheError> {
+        if blocks.is_empty() {
+            return Ok(());
+        }
+        let last = self.key(file, blocks.end - 1)?;
+        let table = file.shared().table();
+        let mut key = Key(self.first.0 | blocks.start);
+        // There is no pin for more, and no use in looking for one.
+        let pinned = into.len() + PINS;
+        // Those that were let go: their use is counted.
+        let mut came = Vec::new().into_iter().peekable();
+        while key <= last {
+            if came.next_if_eq(&key).is_some()
+                && let Some(frame) = table.find(key)
+                && let Some((block, _)) = table.counted(frame, key)
+            {
+                into.push(block);
+                key = Key(key.0 + 1);
+                continue;
+            }
+            self.turn += 1;
+            let found = match into.len() < pinned {
+                true => match table.hit(key, self.pin(file), Err) {
+                    Ok(block) => Ok(block),
+                    Err(missed) => self.found(file, key, missed),
+                },
+                false => self.counted(file, key, table.find(key)),
+            };
+            let mut more = Vec::new();
+            let mut let_go = Vec::new();
+            let mut next = Key(key.0 + 1);
+            let block = match found {
+                Ok(block) => block,
+                Err(traced) => self.wait_or_load(file, key, traced, |handle| {
+                    handle.load_many(file, key, last, |came, page| {
+                        if came == next {
+                            more.push(page.downgrade());
+                            next = Key(next.0 + 1);
+                        } else {
+                            let_go.push(came);
+                        }
+                    })
+                })?,
+            };
+            into.push(block);
+            into.append(&mut more);
+            if !let_go.is_empty() {
+                let_go.extend(came);
+                let_go.sort_unstable();
+                came = let_go.into_iter().peekable();
+            }
+            key = next;
+        }
+        Ok(())
+    }
+
+    /// [`load`](Self::load), of a block and of those up to another.
+    fn load_many<'f>(
+        &mut self,
+        file: &'f CachedFile,
+        key: Key,
+        last: Key,
+        came: impl FnMut(Key, Claimed<'f>),
+    ) -> Result<Option<BlockRef<'f>>, CacheError> {
+        let wanted = last.0 - key.0;
+        let behind = Behind {
+            wanted,
+            ahead: self.streams.missed(key, wanted + 1, self.read_ahead) as u64,
+        };
+        let loaded = self.report_miss(key, Reason::Demand, |miss, noted| {
+            file.shared().load_many(miss, behind, noted, came)
+        })?;
+        Ok(loaded.map(Claimed::downgrade))
     }
 
     /// A block to be changed: read from the storage if it is not in memory.
@@ -254,7 +398,34 @@ impl CacheHandle {
         file: &'f CachedFile,
         index: u64,
     ) -> Result<BlockMut<'f>, CacheError> {
-        self.change(file, index, Reason::Demand)
+        self.change(file, index, Reason::Demand, u64::MAX)
+    }
+
+    /// [`write`](Self::write), for a file whose end is somewhere in the block: the file ends at `end` or later, and not with
+    /// the block. The guard has as many bytes as the file has of the block, so nothing behind the end is written, neither
+    /// here nor to the storage. With [`BlockCache::open_at`](crate::BlockCache::open_at) this is how a file grows: an append
+    /// takes the cache's lock once.
+    ///
+    /// ```
+    /// # use larder_cache::{BlockCache, FileId, MemoryStorage};
+    /// # let cache = BlockCache::builder(MemoryStorage::default()).build()?;
+    /// let file = cache.open_at(FileId(1), 0)?;
+    /// let mut handle = cache.handle();
+    /// handle.write_until(&file, 0, 5)?.copy_from_slice(b"hello");
+    /// handle.write_until(&file, 0, 11)?[5..].copy_from_slice(b", world"[..6].as_ref());
+    /// assert_eq!(file.end(), Some(11));
+    /// # Ok::<(), larder_cache::CacheError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn write_until<'f>(
+        &mut self,
+        file: &'f CachedFile,
+        index: u64,
+        end: u64,
+    ) -> Result<BlockMut<'f>, CacheError> {
+        self.change(file, index, Reason::Demand, end)
     }
 
     /// A block to be written from front to end: not read from the storage. It holds zeroes if it was not in memory, else what it
@@ -277,7 +448,28 @@ impl CacheHandle {
         file: &'f CachedFile,
         index: u64,
     ) -> Result<BlockMut<'f>, CacheError> {
-        self.change(file, index, Reason::Write)
+        self.change(file, index, Reason::Write, u64::MAX)
+    }
+
+    /// [`overwrite`](Self::overwrite), for a file that ends at `end` or later, as [`write_until`](Self::write_until) says it.
+    ///
+    /// ```
+    /// # use larder_cache::{BlockCache, FileId, MemoryStorage};
+    /// # let cache = BlockCache::builder(MemoryStorage::default()).build()?;
+    /// let file = cache.open_at(FileId(1), 0)?;
+    /// assert_eq!(cache.handle().overwrite_until(&file, 0, 100)?.len(), 100);
+    /// # Ok::<(), larder_cache::CacheError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn overwrite_until<'f>(
+        &mut self,
+        file: &'f CachedFile,
+        index: u64,
+        end: u64,
+    ) -> Result<BlockMut<'f>, CacheError> {
+        self.change(file, index, Reason::Write, end)
     }
 
     fn change<'f>(
@@ -285,15 +477,17 @@ impl CacheHandle {
         file: &'f CachedFile,
         index: u64,
         reason: Reason,
+        until: u64,
     ) -> Result<BlockMut<'f>, CacheError> {
         let key = self.key(file, index)?;
         self.turn += 1;
         self.reported += 1;
-        let (page, hit) = file.shared().change(key, || self.load(file, key, reason))?;
+        let load = || self.load(file, key, reason);
+        let (page, len, hit) = file.shared().change(key, until, load)?;
         if hit {
             self.note(page.frame(), key);
         }
-        Ok(BlockMut::new(page))
+        Ok(BlockMut::new(page, len))
     }
 
     /// Reports all uses so far to the rule and reads the block in, unless another thread has begun to: then there is
@@ -306,23 +500,33 @@ impl CacheHandle {
     ) -> Result<Option<Claimed<'f>>, CacheError> {
         let ahead = match reason {
             Reason::Write => 0,
-            _ => self.streams.missed(key, self.read_ahead),
+            _ => self.streams.missed(key, 1, self.read_ahead),
         };
+        self.report_miss(key, reason, |miss, noted| {
+            file.shared().load(miss, ahead, noted)
+        })
+    }
+
+    /// What was noted goes to the rule with a miss.
+    #[inline(always)]
+    fn report_miss<T>(
+        &mut self,
+        key: Key,
+        reason: Reason,
+        load: impl FnOnce(Miss, Noted<'_>) -> T,
+    ) -> T {
         self.count();
         let request = self.number();
         let noted = Noted {
             uses: &mut self.uses[..usize::from(self.used)],
             since: self.since,
         };
-        let loaded = file.shared().load(
-            Miss {
-                key,
-                reason,
-                request,
-            },
-            ahead,
-            noted,
-        );
+        let miss = Miss {
+            key,
+            reason,
+            request,
+        };
+        let loaded = load(miss, noted);
         self.used = 0;
         loaded
     }

@@ -20,7 +20,7 @@
 
 // Three rooms, and what a user holds above them. A room uses only those below it:
 //
-//     cache, builder > handle, file > io > state > table > key, error, stats, sync, limits
+//     cache, builder > helper, handle, file > io > state > table > key, error, stats, sync, limits
 //
 // `table` says which block is in which frame, and lets threads in without a lock. `state` is what is known under the cache's lock; it
 // makes no call of the storage and waits for no block. `io` has that lock, the storage, and all that waits.
@@ -29,6 +29,7 @@ mod cache;
 mod error;
 mod file;
 mod handle;
+mod helper;
 mod io;
 mod key;
 mod limits;

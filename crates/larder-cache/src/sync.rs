@@ -44,6 +44,14 @@ impl Ranked for Syncing {
     const RANK: Rank = Rank::FileSync;
 }
 
+/// The thread that maintains a cache, if there is one.
+#[derive(Debug, Default)]
+pub(crate) struct Helped(pub(crate) Option<crate::helper::HelperThread>);
+
+impl Ranked for Helped {
+    const RANK: Rank = Rank::Reaper;
+}
+
 /// What a storage that comes with the cache keeps behind its lock.
 #[derive(Debug, Default)]
 pub(crate) struct Stored<T>(pub(crate) T);

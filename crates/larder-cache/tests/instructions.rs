@@ -75,6 +75,68 @@ fn hits(n: u64) {
     assert_eq!((cache.stats().hits, cache.stats().misses), (n, BLOCKS));
 }
 
+/// Blocks that are read at once.
+const RUN: u64 = 32;
+
+/// Reads of `n` blocks in memory, in runs: with one call or one by one.
+fn runs(n: u64, at_once: bool) {
+    let cache = cache();
+    let file = cache.file(FileId(1)).unwrap();
+    let mut handle = cache.handle();
+    for block in 0..BLOCKS {
+        handle.read(&file, block).unwrap();
+    }
+    let mut blocks = Vec::with_capacity(RUN as usize);
+    let mut word = 1_u64;
+    for _ in 0..n / RUN {
+        word = word.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let from = (word >> 32) % (BLOCKS - RUN);
+        if at_once {
+            handle
+                .read_many(&file, from..from + RUN, &mut blocks)
+                .unwrap();
+        } else {
+            handle.request(|handle| {
+                for index in from..from + RUN {
+                    blocks.push(handle.read(&file, index).unwrap());
+                }
+            });
+        }
+        black_box(&blocks);
+        blocks.clear();
+    }
+    drop(handle);
+    assert_eq!(
+        (cache.stats().hits, cache.stats().misses),
+        (n / RUN * RUN, BLOCKS)
+    );
+}
+
+/// Reads of `n` blocks that come for the first time, in runs.
+fn new_runs(n: u64, at_once: bool) {
+    let cache = cache();
+    let file = cache.file(FileId(1)).unwrap();
+    let mut handle = cache.handle();
+    let mut blocks = Vec::with_capacity(RUN as usize);
+    for from in (0..n).step_by(RUN as usize) {
+        if at_once {
+            handle
+                .read_many(&file, from..from + RUN, &mut blocks)
+                .unwrap();
+        } else {
+            handle.request(|handle| {
+                for index in from..from + RUN {
+                    blocks.push(handle.read(&file, index).unwrap());
+                }
+            });
+        }
+        black_box(&blocks);
+        blocks.clear();
+    }
+    drop(handle);
+    assert_eq!((cache.stats().hits, cache.stats().misses), (0, n));
+}
+
 /// Reads of `n` blocks, none of which comes twice.
 fn misses(n: u64) {
     let cache = cache();
@@ -142,4 +204,42 @@ fn a_miss() {
     );
     assert!(per_miss > 300.0, "no block left");
     assert!(per_miss <= MISS, "{per_miss:.0} instructions a miss");
+}
+
+/// A run that is read at once, by this test, and block by block, by another one, which does nothing else.
+fn fewer_at_once(test: &str, other: &str, n: u64, work: fn(u64, bool)) {
+    let at_once = count(test, n, |n| work(n, true));
+    let Some((at_once, one_by_one)) = at_once.zip(count(other, n, |_| ())) else {
+        return;
+    };
+    println!("{test}: {at_once:.0} instructions a block at once, {one_by_one:.0} one by one");
+    assert!(at_once < one_by_one);
+}
+
+/// In a program that another test counts.
+fn one_by_one(work: fn(u64, bool)) {
+    if let Ok(n) = std::env::var(ROLE) {
+        work(n.parse().unwrap(), false);
+    }
+}
+
+#[test]
+fn a_run_of_hits() {
+    fewer_at_once("a_run_of_hits", "hits_one_by_one", READS, runs);
+}
+
+#[test]
+fn hits_one_by_one() {
+    one_by_one(runs);
+}
+
+#[test]
+fn a_run_of_misses() {
+    let n = MISSES / RUN * RUN;
+    fewer_at_once("a_run_of_misses", "misses_one_by_one", n, new_runs);
+}
+
+#[test]
+fn misses_one_by_one() {
+    one_by_one(new_runs);
 }

@@ -6,7 +6,7 @@ use larder::objects::RawCache;
 
 use super::cache::larder_cache;
 use crate::error::{larder_error, larder_status};
-use crate::numbers::{self, numbers};
+use crate::numbers::{self, numbers, text};
 
 /// Bytes of the name in larder_cache_stats, its end included.
 pub const LARDER_NAME_BYTES: usize = 32;
@@ -61,18 +61,6 @@ numbers!(larder_cache_stats, |cache: &RawCache| stats = cache.stats();
     magazine_objects = stats.magazine_rounds as u64,
     magazines,
 );
-
-/// At most 31 bytes of a name, so that a zero stays.
-fn text(name: &str) -> [c_char; LARDER_NAME_BYTES] {
-    let mut text = [0; LARDER_NAME_BYTES];
-    for (to, from) in text
-        .iter_mut()
-        .zip(name.bytes().take(LARDER_NAME_BYTES - 1))
-    {
-        *to = from as c_char;
-    }
-    text
-}
 
 /// Reads the numbers; as larder_pool_stats_read.
 ///

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)] // Also in the helpers of the tests.
 
 mod arena;
+mod blocks;
 mod c;
 mod family;
 mod garbage;

@@ -18,7 +18,7 @@ struct Example {
     says: &'static [&'static str],
 }
 
-const EXAMPLES: [Example; 6] = [
+const EXAMPLES: [Example; 8] = [
     Example {
         compiler: "cc",
         standard: "-std=c11",
@@ -102,6 +102,32 @@ const EXAMPLES: [Example; 6] = [
             "the old handle: stale",
             "another in its slot",
             "refused: all 2 identifiers are allocated",
+            "done",
+        ],
+    },
+    Example {
+        compiler: "cc",
+        standard: "-std=c11",
+        source: "examples/c/blocks.c",
+        says: &[
+            "8890 bytes, few writes",
+            "the last is line 999",
+            "LINE 0 of 4096 bytes",
+            "again: not a handle of this kind",
+            "a full disk: block cache: writing block 0 of file 1:",
+            "1 block in memory, rule adaptive",
+            "the disk is closed",
+            "done",
+        ],
+    },
+    Example {
+        compiler: "c++",
+        standard: "-std=c++17",
+        source: "examples/cpp/blocks.cpp",
+        says: &[
+            "each block was counted 200 times: yes",
+            "the file ends where it was said: yes",
+            "refused: block cache:",
             "done",
         ],
     },

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 /// Sources in the order in which a reader of the header wants them. None declares modules: cbindgen would read these twice.
-const SOURCES: [&str; 24] = [
+const SOURCES: [&str; 29] = [
     "error.rs",
     "version.rs",
     "options.rs",
@@ -28,6 +28,11 @@ const SOURCES: [&str; 24] = [
     "objects/cache_stats.rs",
     "heap/classes.rs",
     "heap/one_owner.rs",
+    "blocks/storage.rs",
+    "blocks/cache_options.rs",
+    "blocks/cache.rs",
+    "blocks/file.rs",
+    "blocks/handle.rs",
 ];
 
 #[test]
@@ -94,7 +99,7 @@ fn every_function_of_the_library_is_in_the_header_and_says_what_it_asks_for() {
             functions += 1;
         }
     }
-    assert!(functions >= 110, "only {functions} functions were found");
+    assert!(functions >= 135, "only {functions} functions were found");
 }
 
 #[test]

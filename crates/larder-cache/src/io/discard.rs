@@ -122,14 +122,13 @@ impl Shared {
                 uses: &mut [],
                 since,
             };
-            let (mut last, hit) = self.change(key, || self.load(miss, 0, none()))?;
+            // What others write behind it in the meantime stays.
+            let (mut last, _, hit) = self.change(key, bytes, || self.load(miss, 0, none()))?;
             let frame = last.frame();
             last[within..].fill(0);
             // The next change makes the file longer again.
             self.table.dirty_bits().take(frame);
             let mut state = self.state();
-            // To take it made the file longer; what others wrote behind it in the meantime stays.
-            state.restore_end(file, bytes, size);
             if hit {
                 let uses = &mut [Use {
                     frame,

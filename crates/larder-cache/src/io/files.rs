@@ -146,20 +146,23 @@ impl Files {
     }
 
     /// Does parts that follow each other with one `call`. What cannot go so, and what fails, is left to be tried part by part, so
-    /// that each has its own error.
+    /// that each has its own error. If it goes `in_order`, nothing is done behind what was not done whole.
     fn many<B: Deref<Target = [u8]>>(
         &self,
         mut parts: &mut [Part<B>],
+        in_order: bool,
         call: impl Fn(&SystemFile, u64, &mut [Part<B>]) -> rustix::io::Result<usize>,
     ) {
         while let Some(first) = parts.first() {
             let (file, offset) = (self.get(first.file), first.offset);
             let (run, others) = parts.split_at_mut(run(parts));
             parts = others;
+            let mut whole = false;
             if let Ok(file) = &file
                 && let Some(file) = file.by_all(run)
                 && let Ok(mut have) = call(file, offset, run)
             {
+                whole = have == run.iter().map(|part| part.bytes.len()).sum::<usize>();
                 for part in run {
                     // A part that was not reached is tried again: a read may have been short for other reasons than the file's
                     // end, and only the part's own write can say why.
@@ -167,6 +170,9 @@ impl Files {
                     have -= mine;
                     part.done = (mine > 0).then_some(Ok(mine));
                 }
+            }
+            if in_order && !whole {
+                return;
             }
         }
     }
@@ -181,6 +187,11 @@ fn run<B: Deref<Target = [u8]>>(parts: &[Part<B>]) -> usize {
         end.is_none_or(|end| end == (part.file, part.offset))
     };
     parts.iter().take(MOST_PARTS).take_while(follows).count()
+}
+
+fn write_run(file: &SystemFile, offset: u64, run: &mut [Part<&[u8]>]) -> rustix::io::Result<usize> {
+    let from = run.iter().map(|part| IoSlice::new(part.bytes));
+    rustix::io::pwritev(file, &from.collect::<Vec<_>>(), offset)
 }
 
 impl Storage for Files {
@@ -201,16 +212,17 @@ impl Storage for Files {
     }
 
     fn read_many(&self, parts: &mut [Part<&mut [u8]>]) {
-        self.many(parts, |file, offset, run| {
+        self.many(parts, false, |file, offset, run| {
             let into = run.iter_mut().map(|part| IoSliceMut::new(part.bytes));
             rustix::io::preadv(file, &mut into.collect::<Vec<_>>(), offset)
         });
     }
 
     fn write_many(&self, parts: &mut [Part<&[u8]>]) {
-        self.many(parts, |file, offset, run| {
-            let from = run.iter().map(|part| IoSlice::new(part.bytes));
-            rustix::io::pwritev(file, &from.collect::<Vec<_>>(), offset)
-        });
+        self.many(parts, false, write_run);
+    }
+
+    fn write_in_order(&self, parts: &mut [Part<&[u8]>]) {
+        self.many(parts, true, write_run);
     }
 }

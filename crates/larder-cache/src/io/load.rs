@@ -67,6 +67,16 @@ impl Drop for Filling<'_> {
     }
 }
 
+/// What is to be read with a block: those that are wanted too, as far as they are not in memory, and those worth reading ahead.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Behind {
+    pub(crate) wanted: u64,
+    pub(crate) ahead: u64,
+}
+
+/// Blocks that are read at once, so that the cache's lock is not held for long.
+const MOST_AT_ONCE: usize = 256;
+
 /// A block to be filled, and those to be read with it.
 type Begun<'c> = (Filling<'c>, Option<Vec<Filling<'c>>>);
 
@@ -80,12 +90,14 @@ impl Shared {
     }
 
     /// A block for a holder that changes it; it is dirty from now on. `load` brings in one that is not in memory, or nothing if
-    /// another thread does. Also returns whether the block was there.
+    /// another thread does. The file ends at `until` or later, as far as this block goes. Also returns how many bytes the file
+    /// has of the block, and whether the block was there.
     pub(crate) fn change<'c>(
         &'c self,
         key: Key,
+        until: u64,
         mut load: impl FnMut() -> Result<Option<Claimed<'c>>, CacheError>,
-    ) -> Result<(Claimed<'c>, bool), CacheError> {
+    ) -> Result<(Claimed<'c>, usize, bool), CacheError> {
         let mut wrote = false;
         let (page, mut state, hit) = loop {
             if let Some(frame) = self.table.find(key) {
@@ -93,7 +105,7 @@ impl Shared {
                     continue;
                 };
                 if self.table.dirty_bits().has(frame) {
-                    return Ok((page, true));
+                    return Ok((page, self.block_size(), true));
                 }
                 let state = self.state();
                 if wrote || !state.has_many_dirty() {
@@ -111,8 +123,8 @@ impl Shared {
                 break (loaded, self.state(), false);
             }
         };
-        state.change(&self.table, key, page.frame());
-        Ok((page, hit))
+        let len = state.change(&self.table, key, page.frame(), until);
+        Ok((page, len, hit))
     }
 
     /// Reports to the rule what was noted, gives the block a frame and fills it. `None` if another thread has given it
@@ -123,7 +135,11 @@ impl Shared {
         ahead: usize,
         noted: Noted<'_>,
     ) -> Result<Option<Claimed<'c>>, CacheError> {
-        let Some((mut wanted, ahead)) = self.begin(miss, ahead, noted)? else {
+        let behind = Behind {
+            wanted: 0,
+            ahead: ahead as u64,
+        };
+        let Some((mut wanted, ahead)) = self.begin(miss, behind, noted)? else {
             return Ok(None);
         };
         if miss.reason == Reason::Write {
@@ -131,6 +147,31 @@ impl Shared {
             wanted.overwrites = true;
         } else {
             self.fill(&mut wanted, &mut ahead.unwrap_or_default())?;
+        }
+        Ok(wanted.page.take())
+    }
+
+    /// [`load`](Self::load), of a block and of those behind it that are wanted too. `came` gets each of the others, in order.
+    pub(crate) fn load_many<'c>(
+        &'c self,
+        miss: Miss,
+        behind: Behind,
+        noted: Noted<'_>,
+        mut came: impl FnMut(Key, Claimed<'c>),
+    ) -> Result<Option<Claimed<'c>>, CacheError> {
+        let Some((mut wanted, others)) = self.begin(miss, behind, noted)? else {
+            return Ok(None);
+        };
+        let mut others = others.unwrap_or_default();
+        self.fill(&mut wanted, &mut others)?;
+        for other in &mut others {
+            let key = other.transfer.key;
+            if other.full
+                && key.0 - miss.key.0 <= behind.wanted
+                && let Some(page) = other.page.take()
+            {
+                came(key, page);
+            }
         }
         Ok(wanted.page.take())
     }
@@ -172,7 +213,7 @@ impl Shared {
     fn begin<'c>(
         &'c self,
         miss: Miss,
-        ahead: usize,
+        behind: Behind,
         noted: Noted<'_>,
     ) -> Result<Option<Begun<'c>>, CacheError> {
         let (table, key) = (&self.table, miss.key);
@@ -197,8 +238,9 @@ impl Shared {
             let admission = *missed.get_or_insert_with(|| state.miss(table, miss));
             match state.admit(table, miss, admission) {
                 Ok(admitted) => {
-                    let ahead = (ahead > 0).then(|| self.begin_ahead(&mut state, miss, ahead));
-                    return Ok(Some((Filling::new(self, admitted), ahead)));
+                    let others = (behind.wanted | behind.ahead > 0)
+                        .then(|| self.begin_behind(&mut state, miss, behind));
+                    return Ok(Some((Filling::new(self, admitted), others)));
                 }
                 Err(CacheError::Pinned { .. }) if !state.is_full() => {
                     // There are free frames, and other threads look at them for blocks that were there.
@@ -224,31 +266,37 @@ impl Shared {
         }
     }
 
-    /// Frames for blocks behind one that is read, up to the end of the file.
+    /// Frames for blocks behind one that is read: those that are wanted, and others up to the end of the file. It waits for
+    /// nothing: what finds no room comes by itself later.
     #[inline(never)]
-    fn begin_ahead<'c>(
+    fn begin_behind<'c>(
         &'c self,
         state: &mut State,
-        behind: Miss,
-        ahead: usize,
+        first: Miss,
+        Behind { wanted, ahead }: Behind,
     ) -> Vec<Filling<'c>> {
-        let (table, key) = (&self.table, behind.key);
+        let (table, file) = (&self.table, first.key.file());
         let mut more = Vec::new();
-        let last = state
-            .file(key.file())
-            .end()
-            .div_ceil(self.block_size() as u64);
-        let next = (1..=ahead as u64).map(|by| Key(key.0 + by));
-        let inside = |next: &Key| next.file() == key.file() && next.index() < last;
-        for key in next.take_while(inside) {
-            if !state.has_room_for_readahead() || table.find(key).is_some() {
+        let end = state.file(file).end();
+        let last = end.div_ceil(self.block_size() as u64);
+        for by in 1..=wanted + ahead {
+            let key = Key(first.key.0 + by);
+            let reason = match by <= wanted {
+                true => Reason::Demand,
+                false => Reason::Readahead,
+            };
+            let is_here = table.find(key).is_some();
+            if reason == Reason::Demand && is_here {
+                continue;
+            }
+            let inside = reason == Reason::Demand || key.file() == file && key.index() < last;
+            if is_here || !inside || more.len() >= MOST_AT_ONCE || !state.has_room_for_readahead() {
                 break;
             }
-            let reason = Reason::Readahead;
             let miss = Miss {
                 key,
                 reason,
-                ..behind
+                ..first
             };
             let admission = state.miss(table, miss);
             match state.admit(table, miss, admission) {

@@ -16,6 +16,7 @@ pub use memory::MemoryStorage;
 pub use ring::Uring;
 pub use storage::{Part, Storage};
 
+pub(crate) use load::Behind;
 pub(crate) use readahead::Streams;
 pub(crate) use storage::Below;
 

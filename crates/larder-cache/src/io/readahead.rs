@@ -31,9 +31,9 @@ impl Streams {
         }
     }
 
-    /// A block was asked for and was not there. Returns how many behind it are worth reading ahead, at most `most`: none at first,
-    /// 4 when the block before it was asked for or read ahead, and twice as many each time.
-    pub(crate) fn missed(&mut self, key: Key, most: usize) -> usize {
+    /// A block was asked for, with others up to `len` in all, and was not there. Returns how many behind them are worth reading
+    /// ahead, at most `most`: none at first, 4 when the block before was asked for or read ahead, and twice as many each time.
+    pub(crate) fn missed(&mut self, key: Key, len: u64, most: usize) -> usize {
         if most == 0 {
             return 0;
         }
@@ -49,7 +49,7 @@ impl Streams {
             }
         };
         *stream = Stream {
-            next: Key(key.0 + 1 + window as u64),
+            next: Key(key.0 + len + window as u64),
             window,
         };
         window

@@ -193,6 +193,10 @@ impl Storage for Uring {
         unsafe { self.many(parts, read) }
     }
 
+    fn write_in_order(&self, parts: &mut [Part<&[u8]>]) {
+        self.files.write_in_order(parts);
+    }
+
     fn write_many(&self, parts: &mut [Part<&[u8]>]) {
         let write = |file, part: &mut Part<&[u8]>, len| {
             let write = opcode::Write::new(file, part.bytes.as_ptr(), len);

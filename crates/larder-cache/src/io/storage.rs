@@ -71,6 +71,20 @@ pub trait Storage: Send + Sync + 'static {
             part.done = Some(self.write(part.file, part.offset, part.bytes));
         }
     }
+
+    /// Writes several parts of one file, with which it becomes longer, from the first on, and none behind one that was not
+    /// written whole: so the file never has a hole where something is yet to be written. The cache calls
+    /// [`write`](Self::write) for what is left, in the same order. One after the other, unless the storage knows better.
+    fn write_in_order(&self, parts: &mut [Part<&[u8]>]) {
+        for part in parts {
+            let done = self.write(part.file, part.offset, part.bytes);
+            let whole = matches!(done, Ok(n) if n >= part.bytes.len());
+            part.done = Some(done);
+            if !whole {
+                break;
+            }
+        }
+    }
 }
 
 /// One that others have as well: a test that looks at it, a program that adds files.
@@ -93,6 +107,10 @@ impl<S: Storage + ?Sized> Storage for Arc<S> {
 
     fn write_many(&self, parts: &mut [Part<&[u8]>]) {
         (**self).write_many(parts);
+    }
+
+    fn write_in_order(&self, parts: &mut [Part<&[u8]>]) {
+        (**self).write_in_order(parts);
     }
 }
 
@@ -121,6 +139,9 @@ impl<S: Storage> Storage for Below<S> {
     }
     fn write_many(&self, parts: &mut [Part<&[u8]>]) {
         self.call(|storage| storage.write_many(parts));
+    }
+    fn write_in_order(&self, parts: &mut [Part<&[u8]>]) {
+        self.call(|storage| storage.write_in_order(parts));
     }
 }
 

@@ -7,8 +7,8 @@ use std::sync::PoisonError;
 use super::storage::Part;
 use super::{Passing, Shared};
 use crate::error::CacheError;
-use crate::key::{FileId, Key};
-use crate::state::{BATCH, State, Transfer};
+use crate::key::{FileId, Key, MOST_INDEX};
+use crate::state::{Age, BATCH, State, Transfer};
 use crate::sync::{AtomicU64, Ordering};
 use crate::table::BlockRef;
 use larder::internal::fork_generation;
@@ -22,6 +22,25 @@ pub(super) const NOTHING: usize = 0;
 struct Batch<'c> {
     shared: &'c Shared,
     blocks: Vec<(Transfer, BlockRef<'c>)>,
+    /// So many of them go in any order. With the others, which are of one file, the storage's file grows: they go in theirs.
+    unordered: usize,
+}
+
+/// What became of a batch.
+struct Written {
+    /// Blocks that are clean now.
+    clean: usize,
+    /// The first failure.
+    end: Result<(), CacheError>,
+    /// A file that could not grow: nothing behind can be written now.
+    stuck: Option<u32>,
+}
+
+impl Written {
+    /// Where to go on, after a batch behind which `next` comes.
+    fn from(&self, next: Key) -> Key {
+        self.stuck.map_or(next, |file| Key::new(file + 1, 0))
+    }
 }
 
 /// What is next to be written.
@@ -33,50 +52,135 @@ enum Next<'c> {
     Nothing,
 }
 
+/// Which dirty blocks are to be written.
+#[derive(Clone, Copy)]
+enum Wanted {
+    /// All of them, also those that another thread changes or writes just now.
+    All,
+    /// Those that no other thread has.
+    Free,
+    /// Of these, those that are dirty since then or longer.
+    Old(Age),
+}
+
 impl<'c> Batch<'c> {
     fn new(shared: &'c Shared) -> Self {
-        let blocks = Vec::new();
-        Self { shared, blocks }
+        Self {
+            shared,
+            blocks: Vec::new(),
+            unordered: 0,
+        }
     }
 
-    /// Takes a block that is dirty and that no other thread writes. The caller holds the cache's lock, so that no
-    /// thread sees the block held and not marked.
-    fn take(&mut self, state: &mut State, key: Key, frame: Frame, page: BlockRef<'c>) {
+    fn is_full(&self) -> bool {
+        self.blocks.len() >= BATCH
+    }
+
+    /// Takes a block that is dirty, and before it those that must be with the storage first. The caller holds the cache's lock,
+    /// so that no thread sees a block held and not marked.
+    ///
+    /// # Errors
+    /// One of them that is being changed or written just now. Those before it were taken.
+    fn take(&mut self, state: &mut State, key: Key, frame: Frame) -> Result<(), (Key, Frame)> {
+        let Some(first) = state.grows(&self.shared.table, key) else {
+            self.take_one(state, key, frame)?;
+            self.unordered = self.blocks.len();
+            return Ok(());
+        };
+        let last = self.last_ordered().map(|last| Key(last.0 + 1));
+        let mut next = last.unwrap_or(first);
+        let behind = Key(key.0 + 1);
+        while !self.is_full()
+            && let Some((key, frame)) = state.dirty().next(next, behind)
+        {
+            self.take_one(state, key, frame)?;
+            next = Key(key.0 + 1);
+        }
+        Ok(())
+    }
+
+    fn take_one(&mut self, state: &mut State, key: Key, frame: Frame) -> Result<(), (Key, Frame)> {
+        let page = match state.is_moving(frame) {
+            true => None,
+            false => self.shared.table.frames().try_read(frame, key),
+        };
+        self.put(state, key, frame, page.ok_or((key, frame))?);
+        Ok(())
+    }
+
+    /// Takes a block that the caller holds.
+    fn put(&mut self, state: &mut State, key: Key, frame: Frame, page: BlockRef<'c>) {
         let transfer = state.begin_transfer(&self.shared.table, key, frame);
         self.blocks.push((transfer, page));
     }
 
-    /// Writes them. Returns how many are clean now, and the first failure.
-    fn write(mut self) -> (usize, Result<(), CacheError>) {
+    /// The last block, if a file grows with it.
+    fn last_ordered(&self) -> Option<Key> {
+        let (block, _) = self.blocks[self.unordered..].last()?;
+        Some(block.key)
+    }
+
+    /// A block of this file may go with the others: no other file grows.
+    fn admits(&self, key: Key) -> bool {
+        self.last_ordered()
+            .is_none_or(|last| last.file() == key.file())
+    }
+
+    /// Writes them.
+    fn write(mut self) -> Written {
         let size = self.shared.block_size() as u64;
         let storage = &*self.shared.storage;
-        let some = self.blocks.iter().filter(|(block, _)| block.len > 0);
+        // What lies behind the end of its file is not written, and clean.
+        let is_some = |(block, _): &&(Transfer, BlockRef<'_>)| block.len > 0;
+        let unordered = self.blocks[..self.unordered].iter().filter(is_some).count();
+        let some = self.blocks.iter().filter(is_some);
         let mut parts: Vec<Part<&[u8]>> = some
             .map(|(block, page)| {
                 let offset = block.key.index() * size;
                 Part::new(block.file, offset, &page[..block.len])
             })
             .collect();
-        if parts.len() > 1 {
-            storage.write_many(&mut parts);
+        let (any, ordered) = parts.split_at_mut(unordered);
+        if any.len() > 1 {
+            storage.write_many(any);
+        }
+        if ordered.len() > 1 {
+            storage.write_in_order(ordered);
         }
         let mut parts = parts.into_iter();
-        let mut finish = |(block, _): &(Transfer, BlockRef<'_>)| match block.len {
-            0 => Ok(()),
-            _ => parts.next().map_or(Ok(()), |part| part.write(storage)),
+        let mut stuck = None;
+        let mut finish = |(at, (block, _)): (usize, &(Transfer, BlockRef<'_>))| {
+            let end = match block.len {
+                _ if stuck.is_some() => return None,
+                0 => Ok(()),
+                _ => parts.next().map_or(Ok(()), |part| part.write(storage)),
+            };
+            if end.is_err() && at >= self.unordered {
+                stuck = Some(block.key.file());
+            }
+            Some(end)
         };
-        let ends: Vec<io::Result<()>> = self.blocks.iter().map(&mut finish).collect();
+        let ends: Vec<Option<io::Result<()>>> =
+            self.blocks.iter().enumerate().map(&mut finish).collect();
         drop(parts);
         let mut state = self.shared.state();
         let (mut clean, mut first) = (0, Ok(()));
         for ((block, _page), end) in core::mem::take(&mut self.blocks).into_iter().zip(ends) {
+            let Some(end) = end else {
+                state.cancel_write(&block);
+                continue;
+            };
             match state.end_write(&self.shared.table, &block, end) {
                 Ok(done) => clean += usize::from(done),
                 Err(error) => first = first.and(Err(error)),
             }
         }
         self.shared.at_rest(state);
-        (clean, first)
+        Written {
+            clean,
+            end: first,
+            stuck,
+        }
     }
 }
 
@@ -106,19 +210,19 @@ impl Shared {
         let start = *self.state().dirty().swept();
         let (mut from, mut until, mut failure) = (start, None, Ok(()));
         loop {
-            match self.next(from, until, false) {
+            match self.next(from, until, Wanted::Free) {
                 Next::Batch(batch, next) => {
                     let last = batch.blocks.last().map_or(from, |(block, _)| block.key);
-                    let (written, end) = batch.write();
-                    if written != NOTHING {
-                        *self.state().dirty().swept() = next;
-                        return Ok(written);
+                    let written = batch.write();
+                    if written.clean != NOTHING {
+                        *self.state().dirty().swept() = written.from(next);
+                        return Ok(written.clean);
                     }
-                    from = match end {
+                    from = match written.end {
                         Ok(()) => next,
                         Err(_) => Key::new(last.file() + 1, 0),
                     };
-                    failure = failure.and(end);
+                    failure = failure.and(written.end);
                 }
                 _ if until.is_none() => (from, until) = (Key(0), Some(start)),
                 _ => return failure.map(|()| NOTHING),
@@ -131,33 +235,39 @@ impl Shared {
         let mut batch = Batch::new(self);
         let mut state = self.state();
         for (key, frame) in state.dirty().take_requested() {
-            if !state.is_moving(frame)
-                && let Some(page) = self.table.frames().try_read(frame, key)
-            {
-                batch.take(&mut state, key, frame, page);
+            if !batch.is_full() && batch.admits(key) {
+                // What is busy, or comes behind such a one, waits for the next request.
+                let _ = batch.take(&mut state, key, frame);
             }
         }
         drop(state);
         // The next sync reports a failure.
-        let written = batch.write().0;
+        let written = batch.write().clean;
         (written != NOTHING).then_some(written)
     }
 
-    /// One call's portion of a pass over all dirty blocks, in batches. Blocks that another thread changes or writes just
-    /// now wait for the next pass. The next sync reports what cannot be written.
-    pub(crate) fn write_portion(&self) {
-        let portion = self.state().dirty().begin_portion();
-        let (mut from, mut tried) = (portion.from, 0);
-        while tried < portion.share {
-            let Next::Batch(batch, next) = self.next(from, None, false) else {
-                from = Key::NONE;
+    /// Writes the blocks that are dirty for so long that they are to go, in order, and as many others as are dirty beyond the
+    /// share. Blocks that another thread changes or writes just now wait for the next call. The next sync reports what cannot
+    /// be written.
+    pub(crate) fn write_old(&self) {
+        let age = self.state().dirty().age();
+        let mut from = Key(0);
+        loop {
+            // In windows, so that a look at many young ones does not keep the cache's lock.
+            let Some(until) = self.state().dirty().window(from) else {
                 break;
             };
-            tried += batch.blocks.len();
-            drop(batch.write());
-            from = next;
+            while let Next::Batch(batch, next) = self.next(from, Some(until), Wanted::Old(age)) {
+                from = batch.write().from(next);
+            }
+            from = from.max(until);
         }
-        self.state().dirty().end_portion(&portion, from);
+        from = Key(0);
+        while self.state().has_dirty_beyond_share()
+            && let Next::Batch(batch, next) = self.next(from, None, Wanted::Free)
+        {
+            from = batch.write().from(next);
+        }
     }
 
     /// Writes all dirty blocks of a file, or of all, in order, waiting for those that another thread is changing.
@@ -169,16 +279,18 @@ impl Shared {
         let until = file.map(|file| Key::new(file + 1, 0));
         let mut first = Ok(());
         loop {
-            match self.next(from, until, true) {
+            match self.next(from, until, Wanted::All) {
                 Next::Batch(batch, next) => {
-                    first = first.and(batch.write().1);
-                    from = next;
+                    let written = batch.write();
+                    from = written.from(next);
+                    first = first.and(written.end);
                 }
                 Next::Busy(key, frame) => {
                     from = key;
                     if let Some(batch) = self.wait_for(key, frame) {
-                        first = first.and(batch.write().1);
-                        from = Key(key.0 + 1);
+                        let written = batch.write();
+                        from = written.from(Key(key.0 + 1));
+                        first = first.and(written.end);
                     }
                 }
                 Next::Nothing => return first,
@@ -186,28 +298,38 @@ impl Shared {
         }
     }
 
-    /// Dirty blocks from a key on, in order. With `wait` it does not go past one that is busy. It does not wait itself
-    /// with blocks in hand: the thread that it would wait for may want these.
-    fn next(&self, from: Key, until: Option<Key>, wait: bool) -> Next<'_> {
+    /// Dirty blocks from a key on, in order, and before them those that must be with the storage first, which may be before the
+    /// key. It does not wait with blocks in hand: the thread that it would wait for may want these.
+    fn next(&self, from: Key, until: Option<Key>, wanted: Wanted) -> Next<'_> {
         let mut batch = Batch::new(self);
         let mut state = self.state();
         let until = until.unwrap_or(Key::NONE);
         let mut next = from;
-        while batch.blocks.len() < BATCH && next < until {
-            let Some((key, frame)) = state.dirty().next(next, until) else {
+        while !batch.is_full() && next < until {
+            let found = match wanted {
+                Wanted::Old(since) => state.dirty().next_old(next, until, since),
+                _ => state.dirty().next(next, until),
+            };
+            let Some((key, frame)) = found.filter(|&(key, _)| batch.admits(key)) else {
                 break;
             };
-            let page = match state.is_moving(frame) {
-                true => None,
-                false => self.table.frames().try_read(frame, key),
+            let taken = batch.take(&mut state, key, frame);
+            next = match (taken, wanted) {
+                (Ok(()), _) => batch.last_ordered().unwrap_or(key),
+                (Err((key, frame)), Wanted::All) if batch.blocks.is_empty() => {
+                    return Next::Busy(key, frame);
+                }
+                (Err((busy, _)), Wanted::All) => {
+                    next = busy;
+                    break;
+                }
+                // Nothing that comes behind it can grow the file.
+                (Err(_), _) if state.grows(&self.table, key).is_some() => {
+                    Key::new(key.file(), MOST_INDEX)
+                }
+                (Err(_), _) => key,
             };
-            match page {
-                Some(page) => batch.take(&mut state, key, frame, page),
-                None if wait && batch.blocks.is_empty() => return Next::Busy(key, frame),
-                None if wait => break,
-                None => {}
-            }
-            next = Key(key.0 + 1);
+            next = Key(next.0 + 1);
         }
         drop(state);
         match batch.blocks.is_empty() {
@@ -237,12 +359,17 @@ impl Shared {
             }
             state = self.state();
         }
-        if state.is_moving(frame) || state.dirty().get(key).is_none() {
+        let first = state.grows(&self.table, key);
+        if state.is_moving(frame)
+            || state.dirty().get(key).is_none()
+            || first.is_some_and(|first| first != key)
+        {
             // Let go before the lock is.
             drop(page);
             return None;
         }
-        batch.take(&mut state, key, frame, page?);
+        batch.put(&mut state, key, frame, page?);
+        batch.unordered = usize::from(first.is_none());
         drop((state, passing));
         Some(batch)
     }
@@ -250,9 +377,8 @@ impl Shared {
     /// Writes the dirty blocks that no thread holds, and reports no error.
     pub(crate) fn write_unheld(&self) {
         let mut from = Key(0);
-        while let Next::Batch(batch, next) = self.next(from, None, false) {
-            drop(batch.write());
-            from = next;
+        while let Next::Batch(batch, next) = self.next(from, None, Wanted::Free) {
+            from = batch.write().from(next);
         }
     }
 

@@ -36,8 +36,10 @@ pub(crate) struct OpenFile {
     pub(super) stats: FileStats,
     /// The frames that hold its blocks.
     frames: List,
-    /// Bytes behind this are not written back.
+    /// Bytes behind this are not written back; `u64::MAX` until it is said.
     pub(super) end: u64,
+    /// Bytes that the storage has of it, or fewer; `u64::MAX` if that is not known. What is behind grows in order.
+    stored: u64,
     /// Writes and syncs that failed, and the latest failure.
     failures: u64,
     failure: Option<CacheError>,
@@ -64,6 +66,7 @@ impl OpenFile {
             stats: FileStats::default(),
             frames: List::new(),
             end: u64::MAX,
+            stored: u64::MAX,
             failures: 0,
             failure: None,
             left_unsynced: None,
@@ -88,6 +91,24 @@ impl OpenFile {
     /// Bytes behind this are not written back.
     pub(crate) fn end(&self) -> u64 {
         self.end
+    }
+
+    /// Bytes that the storage has of it, or fewer; `u64::MAX` if that is not known.
+    pub(crate) fn stored(&self) -> u64 {
+        self.stored
+    }
+
+    /// The storage has `bytes` of it. What was said of its end already stays: the cache knows what was written since.
+    pub(super) fn has_size(&mut self, bytes: u64, dirty_end: u64) {
+        if self.end == u64::MAX {
+            self.end = bytes.max(dirty_end);
+            self.stored = bytes;
+        }
+    }
+
+    /// The storage has what lies before `bytes`.
+    pub(super) fn grew(&mut self, bytes: u64) {
+        self.stored = self.stored.max(bytes.min(self.end));
     }
 
     /// A sync has begun and not ended.
@@ -138,6 +159,9 @@ impl OpenFile {
     /// which `truncated` stands, it begins anew.
     pub(super) fn set_end(&mut self, bytes: u64, truncated: bool) {
         self.end = bytes;
+        if self.stored != u64::MAX {
+            self.stored = self.stored.min(bytes);
+        }
         if bytes == 0 {
             self.left_unsynced = None;
             self.lost &= !truncated;

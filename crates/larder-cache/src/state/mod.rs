@@ -10,7 +10,6 @@ mod eviction;
 mod files;
 mod frame_set;
 mod free_frames;
-mod pass;
 mod rule;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;
@@ -18,7 +17,7 @@ mod unsynced;
 
 pub(crate) use access::Recorder;
 pub use access::{Access, AccessKind};
-pub(crate) use dirty::BATCH;
+pub(crate) use dirty::{Age, BATCH, DirtyLimits};
 pub(crate) use files::Opening;
 pub(crate) use rule::{MakeRule, NamedRule, Noted, Use, by_name, default_rule, own};
 
@@ -100,13 +99,17 @@ impl Ranked for State {
 
 /// Uses, misses and arrivals.
 impl State {
-    pub(crate) fn new((policy, rule): NamedRule, frames: usize) -> Result<Self, CacheError> {
+    pub(crate) fn new(
+        (policy, rule): NamedRule,
+        frames: usize,
+        limits: DirtyLimits,
+    ) -> Result<Self, CacheError> {
         Ok(Self {
             policy,
             rule,
             shadows: Shadows::new(frames),
             free: FreeFrames::new(frames as Frame),
-            dirty: DirtyBlocks::new(),
+            dirty: DirtyBlocks::new(limits),
             unsynced: Unsynced::new(frames),
             unused: FrameSet::new(frames)?,
             moving: FrameSet::new(frames)?,
@@ -526,12 +529,18 @@ impl State {
 /// Dirty blocks, writes and syncs.
 impl State {
     /// The holder of a block changes it.
-    pub(crate) fn change(&mut self, table: &Table, key: Key, frame: Frame) {
+    /// Its file ends at `until` or later, as far as this block goes. Returns how many bytes the file has of the block.
+    pub(crate) fn change(&mut self, table: &Table, key: Key, frame: Frame, until: u64) -> usize {
         self.dirty.insert(key, frame);
         let size = table.frames().block_size() as u64;
+        let start = key.index() * size;
         let opened = self.files.of(key);
-        opened.end = opened.end.max((key.index() + 1) * size);
-        table.dirty_bits().put(frame);
+        opened.end = opened.end.max(until.min(start + size));
+        let len = opened.end.saturating_sub(start).min(size);
+        if len == size {
+            table.dirty_bits().put(frame);
+        }
+        len as usize
     }
 
     /// What is dirty, to be written.
@@ -542,6 +551,23 @@ impl State {
     /// So many blocks are dirty that a thread which makes one more block dirty writes some first.
     pub(crate) fn has_many_dirty(&self) -> bool {
         self.dirty.are_many(self.rule.capacity())
+    }
+
+    pub(crate) fn has_dirty_beyond_share(&self) -> bool {
+        self.dirty.are_beyond_share(self.rule.capacity())
+    }
+
+    /// The first dirty block with which the storage's file becomes longer, if this one is such a block. All in between are
+    /// written before this one, so that the storage never has a hole where something was written.
+    pub(crate) fn grows(&mut self, table: &Table, key: Key) -> Option<Key> {
+        let size = table.frames().block_size() as u64;
+        let opened = self.files.of(key);
+        let (stored, end) = (opened.stored(), opened.end);
+        if ((key.index() + 1) * size).min(end) <= stored {
+            return None;
+        }
+        let first = Key::new(key.file(), stored / size);
+        Some(self.dirty.next(first, key).map_or(key, |(first, _)| first))
     }
 
     /// The block goes no more, and is dirty still.
@@ -557,7 +583,11 @@ impl State {
         end: io::Result<()>,
     ) -> Result<bool, CacheError> {
         self.moving.take(write.frame);
+        let size = table.frames().block_size() as u64;
         let opened = self.files.of(write.key);
+        if end.is_ok() && write.len > 0 {
+            opened.grew(write.key.index() * size + write.len as u64);
+        }
         match end {
             // A sync that failed meanwhile may have been this write's, and will not be reported again.
             Ok(()) if opened.failed_syncs != write.failed_syncs => Ok(false),
@@ -626,14 +656,6 @@ impl State {
         }
         self.files.get_mut(number).set_end(bytes, truncated);
     }
-
-    /// A change of the last block made the file end with it: it ends at `bytes` yet, unless another change came behind.
-    pub(crate) fn restore_end(&mut self, number: u32, bytes: u64, size: u64) {
-        let end = &mut self.files.get_mut(number).end;
-        if *end == bytes.next_multiple_of(size) {
-            *end = bytes;
-        }
-    }
 }
 
 /// Open files and numbers about them.
@@ -650,6 +672,14 @@ impl State {
     /// One more has the file open.
     pub(crate) fn open(&mut self, id: FileId, tenant: TenantId) -> Result<Opening, CacheError> {
         self.files.open(id, tenant)
+    }
+
+    /// The storage has `bytes` of a file, unless more is known of it.
+    pub(crate) fn has_size(&mut self, table: &Table, number: u32, bytes: u64) {
+        let last = self.dirty.last(number);
+        let size = table.frames().block_size() as u64;
+        let dirty_end = last.map_or(0, |last| (last.index() + 1) * size);
+        self.files.get_mut(number).has_size(bytes, dirty_end);
     }
 
     /// The same one is open once more.

@@ -437,8 +437,8 @@ impl core::fmt::Debug for BlockRef<'_> {
     }
 }
 
-/// A block to be written. While this is there, the block stays in memory and no other thread reads or writes it; it is
-/// written back at some time after. If its holder panics, what was written until then stays.
+/// A block to be written, or as much of it as its file has. While this is there, the block stays in memory and no other
+/// thread reads or writes it; it is written back at some time after. If its holder panics, what was written until then stays.
 ///
 /// ```
 /// # use larder_cache::{BlockCache, FileId, MemoryStorage};
@@ -449,13 +449,17 @@ impl core::fmt::Debug for BlockRef<'_> {
 /// assert_eq!(handle.read(&file, 1)?[9], 7);
 /// # Ok::<(), larder_cache::CacheError>(())
 /// ```
-pub struct BlockMut<'c>(Claimed<'c>);
+pub struct BlockMut<'c> {
+    page: Claimed<'c>,
+    /// As many bytes as the file has of the block: what lies behind them stays zeroes.
+    len: usize,
+}
 
 impl<'c> BlockMut<'c> {
     /// The frame has a page: it holds a block, which is dirty.
-    pub(crate) fn new(page: Claimed<'c>) -> Self {
-        debug_assert!(page.has_page());
-        Self(page)
+    pub(crate) fn new(page: Claimed<'c>, len: usize) -> Self {
+        debug_assert!(page.has_page() && len <= block_bytes());
+        Self { page, len }
     }
 }
 
@@ -470,13 +474,13 @@ impl Deref for BlockMut<'_> {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        &self.0
+        self.page.get(..self.len).unwrap_or(&[])
     }
 }
 
 impl DerefMut for BlockMut<'_> {
     #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
-        &mut self.0
+        self.page.get_mut(..self.len).unwrap_or(&mut [])
     }
 }

@@ -8,6 +8,7 @@ mod common;
 mod dirty;
 mod faults;
 mod files;
+mod growth;
 mod guards;
 mod lost;
 mod maintain;
@@ -16,6 +17,7 @@ mod model;
 mod open;
 mod own_policy;
 mod replay;
+mod runs;
 mod saturated;
 #[cfg(feature = "io-uring")]
 mod uring;

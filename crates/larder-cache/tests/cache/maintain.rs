@@ -2,19 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use larder_cache::{BlockCache, CacheError, FileId, Storage};
 
-/// Calls in which all dirty blocks are gone over.
-const ROUND: usize = 30;
-
-/// Counts the writes of each block; or they fail.
+/// Counts the writes of each block; or they fail, or panic.
 #[derive(Default)]
 struct Counting {
     writes: Mutex<BTreeMap<(u64, u64), usize>>,
     fail: AtomicBool,
+    panics: AtomicBool,
+    tried: AtomicU64,
 }
 
 impl Counting {
@@ -31,6 +31,8 @@ impl Storage for Counting {
     }
 
     fn write(&self, file: FileId, offset: u64, from: &[u8]) -> io::Result<usize> {
+        self.tried.fetch_add(1, Ordering::SeqCst);
+        assert!(!self.panics.load(Ordering::SeqCst), "as asked");
         if self.fail.load(Ordering::SeqCst) {
             return Err(io::ErrorKind::StorageFull.into());
         }
@@ -49,56 +51,48 @@ impl Storage for Counting {
     }
 }
 
-fn cache(blocks: usize) -> (Arc<Counting>, BlockCache) {
+fn cache(age: Duration, share: f64) -> (Arc<Counting>, BlockCache) {
     let storage = Arc::new(Counting::default());
     let cache = BlockCache::builder(Arc::clone(&storage))
-        .bytes(blocks * larder::os::page_size())
+        .bytes(100 * larder::os::page_size())
         .read_ahead(0)
+        .dirty_age(age)
+        .dirty_share(share)
         .pressure(|| None)
         .build()
         .unwrap();
     (storage, cache)
 }
 
+const LONG: Duration = Duration::from_secs(1_000_000);
+
 #[test]
-fn a_block_that_is_changed_all_the_time_is_written_once_in_a_round() {
-    let (storage, cache) = cache(100);
+fn what_is_dirty_for_less_than_the_age_stays_and_what_is_beyond_the_share_goes() {
+    let (storage, cache) = cache(LONG, 0.5);
     let file = cache.file(FileId(1)).unwrap();
     let mut handle = cache.handle();
-    for call in 0..3 * ROUND {
-        handle.write(&file, 3).unwrap()[0] += 1;
-        cache.maintain().unwrap();
-        assert_eq!(storage.of(1, 3), call / ROUND + 1);
-        assert_eq!(cache.check(), Ok(()));
+    for index in 0..50 {
+        drop(handle.overwrite(&file, index).unwrap());
     }
-    assert_eq!(cache.stats().written, 3);
+    cache.maintain().unwrap();
+    assert_eq!(cache.stats().dirty, 50);
+    // A smaller cache has a smaller share.
+    cache.set_bytes(60 * larder::os::page_size()).unwrap();
+    cache.maintain().unwrap();
+    assert!(cache.stats().dirty <= 30, "{}", cache.stats().dirty);
+    assert_eq!(storage.of(1, 0), 1);
+    assert_eq!(cache.check(), Ok(()));
+    assert!(matches!(
+        BlockCache::builder(Counting::default())
+            .dirty_share(1.5)
+            .build(),
+        Err(CacheError::Share { .. })
+    ));
 }
 
 #[test]
-fn a_round_ends_although_blocks_before_its_place_become_dirty_as_fast_as_it_goes() {
-    let (storage, cache) = cache(16_000);
-    let (busy, quiet) = (
-        cache.file(FileId(1)).unwrap(),
-        cache.file(FileId(2)).unwrap(),
-    );
-    let mut handle = cache.handle();
-    drop(handle.overwrite(&quiet, 0).unwrap());
-    let mut next = 0;
-    for _ in 0..2 * ROUND {
-        for _ in 0..200 {
-            drop(handle.overwrite(&busy, next).unwrap());
-            next += 1;
-        }
-        cache.maintain().unwrap();
-        // A part with each call, and not all at once.
-        assert!(cache.stats().dirty > 100 || storage.of(2, 0) > 0);
-    }
-    assert!(storage.of(2, 0) > 0);
-}
-
-#[test]
-fn what_is_held_is_passed_over_and_written_in_the_next_round() {
-    let (storage, cache) = cache(100);
+fn what_is_held_is_passed_over_and_written_by_the_next_call() {
+    let (storage, cache) = cache(Duration::ZERO, 1.0);
     let file = cache.file(FileId(1)).unwrap();
     let mut handle = cache.handle();
     drop(handle.overwrite(&file, 5).unwrap());
@@ -106,16 +100,44 @@ fn what_is_held_is_passed_over_and_written_in_the_next_round() {
     cache.maintain().unwrap();
     assert_eq!((storage.of(1, 4), storage.of(1, 5)), (0, 1));
     drop(held);
-    for _ in 0..ROUND {
-        cache.maintain().unwrap();
-    }
+    cache.maintain().unwrap();
     assert_eq!((storage.of(1, 4), storage.of(1, 5)), (1, 1));
     assert_eq!(cache.stats().dirty, 0);
 }
 
 #[test]
+fn the_helper_writes_survives_a_panic_of_the_storage_and_ends_with_the_cache() {
+    let (storage, cache) = cache(Duration::ZERO, 1.0);
+    let file = cache.file(FileId(1)).unwrap();
+    storage.panics.store(true, Ordering::SeqCst);
+    drop(cache.handle().overwrite(&file, 5).unwrap());
+    cache.start_helper(Duration::from_millis(1)).unwrap();
+    cache.start_helper(Duration::from_millis(1)).unwrap();
+    let wait = |what: &dyn Fn() -> bool| {
+        for _ in 0..20_000 {
+            if what() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        panic!("it does not come");
+    };
+    wait(&|| storage.tried.load(Ordering::SeqCst) > 1);
+    storage.panics.store(false, Ordering::SeqCst);
+    wait(&|| cache.stats().dirty == 0);
+    let other = cache.clone();
+    drop(cache);
+    drop(other.handle().overwrite(&file, 6).unwrap());
+    wait(&|| other.stats().dirty == 0);
+    drop(other);
+    // The thread is no owner any more.
+    drop(file);
+    assert_eq!(Arc::strong_count(&storage), 1);
+}
+
+#[test]
 fn what_cannot_be_written_stays_dirty_and_is_reported_at_the_next_sync() {
-    let (storage, cache) = cache(100);
+    let (storage, cache) = cache(Duration::ZERO, 1.0);
     let file = cache.file(FileId(1)).unwrap();
     drop(cache.handle().overwrite(&file, 5).unwrap());
     storage.fail.store(true, Ordering::SeqCst);

@@ -3,6 +3,7 @@
 
 use std::sync::RwLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::time::Duration;
 
 use crate::common::Rng;
 use crate::disk::{BLOCKS, Disk, FILES, Rates, fill, runs, version, word};
@@ -91,9 +92,15 @@ impl World {
             .most_bytes(MOST * larder::os::page_size())
             .policy(rule)
             .read_ahead(seed as usize % 3 * 2)
+            .dirty_age(Duration::from_millis(seed % 2 * 20))
+            .dirty_share([0.1, 0.5, 1.0][seed as usize % 3])
             .build()
             .unwrap();
-        let files = (0..FILES).map(|id| cache.file(FileId(id as u64)).unwrap());
+        // Of every other one the size is known, so that it grows in order.
+        let files = (0..FILES).map(|id| match id % 2 {
+            0 => cache.file(FileId(id as u64)).unwrap(),
+            _ => cache.open_at(FileId(id as u64), 0).unwrap(),
+        });
         let block = |_| {
             let block = Version::default();
             block.known.store(true, SeqCst);
@@ -206,7 +213,20 @@ impl World {
         let handle = &mut self.cache.handle();
         let on = &self.files[file];
         match rng.below(100) {
-            0..40 => {
+            0..10 => {
+                let to = BLOCKS.min(block + 1 + rng.below(12));
+                let mut blocks = Vec::new();
+                if handle
+                    .read_many(on, block as u64..to as u64, &mut blocks)
+                    .is_ok()
+                {
+                    assert_eq!(blocks.len(), to - block);
+                }
+                for (block, bytes) in (block..to).zip(&blocks) {
+                    self.look(file, block, bytes);
+                }
+            }
+            10..40 => {
                 if let Ok(bytes) = handle.read(on, block as u64) {
                     self.look(file, block, &bytes);
                 }
@@ -231,7 +251,8 @@ impl World {
                 }
             }
             78..84 => return self.sync(file),
-            84..88 => drop(self.cache.write_back()),
+            84..86 => drop(self.cache.write_back()),
+            86..88 => drop(on.write_back()),
             88..90 => drop(self.cache.maintain()),
             90..91 => {
                 let frames = 8 + rng.below(56);
