@@ -56,6 +56,11 @@ pub(super) fn count(size: usize) -> Option<Due> {
         PROFILE.load(Ordering::Relaxed),
         GUARDS.load(Ordering::Relaxed),
     );
+    sample(means, size)
+}
+
+/// The same with the mean bytes between samples of the profile, and between guarded blocks.
+fn sample(means: (usize, usize), size: usize) -> Option<Due> {
     let distance = |mean| isize::try_from(gap(next(), mean)).unwrap_or(isize::MAX);
     let both = match means {
         (0, 0) => return None,
@@ -111,9 +116,9 @@ mod tests {
                 (1000, 300, 100),
                 (200, 500, 2000),
             ] {
-                begin(Some(profile), Some(guards));
                 slot::set_gap(0);
-                let due: Vec<Due> = (0..COUNT).filter_map(|_| count(size)).collect();
+                let next = |_| sample((profile, guards), size);
+                let due: Vec<Due> = (0..COUNT).filter_map(next).collect();
                 for (mean, hits) in [
                     (profile, due.iter().filter(|due| due.profile).count()),
                     (guards, due.iter().filter(|due| due.guards).count()),
@@ -131,7 +136,6 @@ mod tests {
                     );
                 }
             }
-            begin(None, None);
         })
         .join()
         .unwrap();
