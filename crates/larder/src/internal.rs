@@ -31,6 +31,6 @@ pub mod heap {
         free_sized_as, realloc, try_alloc_computed, try_free, try_free_sized, usable_size,
     };
     pub use crate::heap::global::{
-        cache_bytes, decay_time, make, ready_profile, reaper_interval, write_profile,
+        cache_bytes, decay_time, make, ready_stacks, reaper_interval, write_profile,
     };
 }

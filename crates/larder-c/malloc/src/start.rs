@@ -10,7 +10,7 @@ static BEGIN: extern "C" fn() = begin;
 
 extern "C" fn begin() {
     make_heap();
-    heap::ready_profile();
+    heap::ready_stacks();
     replaced::look();
 }
 

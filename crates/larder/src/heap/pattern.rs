@@ -1,10 +1,8 @@
 //! The bytes that stand where the program must not write, and in blocks that are new or free.
 
 /// In the redzone before a block.
-#[cfg(feature = "debug-heap")]
 pub(super) const BEFORE: u8 = 0xfb;
 /// In the redzone after a block.
-#[cfg(feature = "debug-heap")]
 pub(super) const AFTER: u8 = 0xfa;
 /// In a block that was not written yet.
 #[cfg(feature = "debug-heap")]

@@ -8,7 +8,7 @@
 use core::cell::UnsafeCell;
 use core::ffi::{c_int, c_void};
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use super::table;
@@ -19,6 +19,8 @@ const OWN_FRAMES: usize = 12;
 /// Return addresses that one walk can be known by again.
 const MOST_WORDS: usize = 32 + OWN_FRAMES;
 const FIRST_BUCKETS: usize = 1 << 14;
+/// Most frames of the stack of a sample.
+pub(super) const SAMPLED: usize = 32;
 
 /// Return addresses, the innermost first, `N` at most.
 #[derive(Debug, Clone, Copy)]
@@ -27,10 +29,12 @@ pub(super) struct Frames<const N: usize> {
     at: [usize; N],
 }
 
+// SAFETY: numbers.
+unsafe impl<const N: usize> ZeroIsValid for Frames<N> {}
+
 impl<const N: usize> Frames<N> {
     pub(super) const NONE: Self = Self { len: 0, at: [0; N] };
 
-    #[cfg(feature = "debug-heap")]
     /// Without the calls that lead from `ip` here: those of a signal's delivery.
     pub(super) fn from(mut self, ip: usize) -> Self {
         if let Some(first) = self.as_slice().iter().position(|&at| at == ip) {
@@ -161,6 +165,37 @@ pub(super) fn capture<const N: usize>(
         walks.keep(from, &walk);
     }
     walk.frames
+}
+
+/// Stacks of samples, without the frames of this library where it is one.
+#[derive(Debug)]
+pub(super) struct Sampler {
+    own: (usize, usize),
+    /// Frames that are kept: none before the unwinder is ready.
+    most: AtomicUsize,
+}
+
+impl Sampler {
+    pub(super) fn new() -> Self {
+        let own = own_module();
+        // A program is linked to the unwinder. A library that is preloaded loads it, when it is ready for that.
+        let most = if own == (0, 0) { usize::MAX } else { 0 };
+        Self {
+            own,
+            most: AtomicUsize::new(most),
+        }
+    }
+
+    /// There are stacks from now on. The first walk may load a library, which later waits for other threads.
+    pub(super) fn begin(&self) {
+        let _ = capture::<SAMPLED>(1, self.own, None);
+        self.most.store(usize::MAX, Ordering::Relaxed);
+    }
+
+    /// The stack of this call. Allocates nothing, but the unwinder may.
+    pub(super) fn stack(&self) -> Frames<SAMPLED> {
+        capture(self.most.load(Ordering::Relaxed), self.own, None)
+    }
 }
 
 /// Walks that begin at places with the same hash.

@@ -5,7 +5,7 @@ use rustix::mm::{self, MprotectFlags};
 use super::{OsError, Span};
 
 /// Makes pages inaccessible; [`commit`](super::System::commit) makes them accessible again. Contents are kept. It calls the
-/// kernel directly: a debug heap is used over the real system only.
+/// kernel directly: guard pages are used over the real system only.
 ///
 /// # Safety
 /// The span lies inside of one range that the caller reserved, and nothing uses it.

@@ -14,7 +14,6 @@ mod error;
 pub(crate) mod fork;
 pub(crate) mod forked;
 pub(crate) mod grown;
-#[cfg(feature = "debug-heap")]
 pub(crate) mod guard;
 mod helper;
 pub(crate) mod huge;

@@ -57,12 +57,10 @@ impl Default for HelperConfig {
 /// Starts the thread, in place of a former one.
 pub(super) fn start(pool: PoolRef, config: HelperConfig) -> io::Result<()> {
     if !(config.cpu_budget > 0.0 && config.cpu_budget <= 1.0) {
+        // Without the number: its text would bring the printing of numbers with fractions into each program, and the malloc.
         return Err(io::Error::new(
             io::ErrorKind::InvalidInput,
-            format!(
-                "helper: a CPU budget of {} is not above 0 and at most 1",
-                config.cpu_budget
-            ),
+            "helper: the CPU budget must be above 0 and at most 1",
         ));
     }
     pool.stop_helper();

@@ -175,9 +175,116 @@ fn debug_mode_notices_the_same_and_reads_by_guard_pages() {
     assert!(counts.is_none_or(|n| n == (18, 19)), "{counts:?}");
 }
 
-/// Programs that misuse nothing: the suite of the malloc.
+/// Each misuse of a block between guard pages, how it ends, and whether the block was freed.
 #[test]
-fn hardened_mode_disturbs_no_program() {
+fn a_guarded_block_is_not_misused_unnoticed() {
+    let Some(program) = Program::compile("misuses.c") else {
+        return;
+    };
+    for (word, begins, code, freed) in [
+        (
+            "read behind",
+            "overflow: byte 0 after the end of a block of 96 bytes was read, at @",
+            139,
+            false,
+        ),
+        (
+            "read before",
+            "underflow: byte 0 before a block of 96 bytes was read, at @",
+            139,
+            false,
+        ),
+        // The fault comes where the block is beside the inaccessible page. Else the block's free tells.
+        (
+            "overflow by 1",
+            "overflow: byte 0 after the end of a block of 100 bytes was written, seen by free(@)",
+            134,
+            false,
+        ),
+        (
+            "overflow by 8",
+            "overflow: byte 0 after the end of a block of 96 bytes was written, ",
+            0,
+            false,
+        ),
+        (
+            "underflow",
+            "underflow: byte 7 before a block of 96 bytes was written, ",
+            0,
+            false,
+        ),
+        (
+            "read after free",
+            "use after free: byte 40 of a free block of 100 bytes was read, at @",
+            139,
+            true,
+        ),
+        (
+            "read after free, handled",
+            "use after free: byte 40 of a free block of 100 bytes was read, at @",
+            7,
+            true,
+        ),
+        (
+            "write after free",
+            "use after free: byte 40 of a free block of 100 bytes was written, at @",
+            139,
+            true,
+        ),
+        (
+            "twice in two threads",
+            "double free: free(@) of a block of 100 bytes that is free",
+            134,
+            true,
+        ),
+        (
+            "realloc of a freed",
+            "double free: realloc(@) of a block of 100 bytes that is free",
+            134,
+            true,
+        ),
+        (
+            "free unaligned",
+            "invalid free: free(@), which is 1 byte into a block of 100",
+            134,
+            false,
+        ),
+        (
+            "delete with a wrong size",
+            "mismatched size: operator delete(@) with 24 bytes of a block of 100",
+            134,
+            false,
+        ),
+    ] {
+        for mode in [Mode::PerThread, Mode::PerCpu, Mode::Locked] {
+            let command = mode.command(&program.path);
+            let (said, ended) = undebugged(&command, word, &[("LARDER_GUARD_SAMPLES", "1")]);
+            assert!(
+                normal(&said).starts_with(begins),
+                "{word}, {mode:?}: {said}"
+            );
+            let seen = said.contains("seen by free");
+            let code = match code {
+                0 if seen => 134,
+                0 => 139,
+                code => code,
+            };
+            assert_eq!(ended, code, "{word}, {mode:?}: {said}");
+            // Each of the stacks leads to the program.
+            let stacks = ["  here:\n", ", allocated:\n", "  freed:\n"].map(|of| {
+                let calls = said.split_once(of).map_or("", |(_, calls)| calls);
+                calls
+                    .lines()
+                    .take_while(|line| line.starts_with("    "))
+                    .any(|line| line.contains("/program+0x"))
+            });
+            assert_eq!(stacks, [true, true, freed], "{word}, {mode:?}: {said}");
+        }
+    }
+}
+
+/// Programs that misuse nothing: the suite of the malloc.
+fn disturbs_no_program(variable: &str, value: &str, signals: u32) {
     for (name, share) in [
         ("contract.c", 100),
         ("sizes.c", 20),
@@ -188,7 +295,7 @@ fn hardened_mode_disturbs_no_program() {
         ("handover.c", 10),
         ("forks.c", 50),
         ("forks_signals.c", 20),
-        ("signals.c", 20),
+        ("signals.c", signals),
         ("affinity.c", 10),
     ] {
         let Some(program) = Program::compile(name) else {
@@ -197,7 +304,7 @@ fn hardened_mode_disturbs_no_program() {
         let plugin = (name == "lifetime.c").then(|| Program::compile("plugin.c").unwrap());
         let mut command = Mode::PerThread.command(&program.path);
         command
-            .env("LARDER_HARDENED", "on")
+            .env(variable, value)
             .env("LARDER_TEST_WORK", share.to_string())
             .env("LARDER_TEST_STRICT", "1")
             .args(plugin.iter().map(|plugin| &plugin.path));
@@ -209,10 +316,23 @@ fn hardened_mode_disturbs_no_program() {
         let words =
             "my %h; for my $i (1..100000) { $h{$i % 9999} = [\"x$i\", $i]; } print scalar(keys %h)";
         let mut perl = std::process::Command::new("perl");
-        perl.args(["-e", words]).env("LARDER_HARDENED", "1");
+        perl.args(["-e", words]).env(variable, value);
         assert_eq!(
             crate::common::must(perl.env("LD_PRELOAD", library())),
             "9999"
         );
+    }
+}
+
+#[test]
+fn hardened_mode_disturbs_no_program() {
+    disturbs_no_program("LARDER_HARDENED", "on", 20);
+}
+
+#[test]
+fn guarded_blocks_disturb_no_program() {
+    // Each block while there are slots, and one of some dozens of small ones.
+    for bytes in ["1", "4000"] {
+        disturbs_no_program("LARDER_GUARD_SAMPLES", bytes, 1);
     }
 }

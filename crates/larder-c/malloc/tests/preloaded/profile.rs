@@ -204,12 +204,17 @@ fn sums_are_those_of_the_program() {
     };
     must(Mode::System.command(&program.path).arg("-"));
     must(Mode::PerThread.command(&program.path).arg("-"));
+    // In the last of them with guarded blocks, which share the count of bytes.
     for mode in [Mode::PerThread, Mode::PerCpu, Mode::Locked] {
         let (file, early) = (
             program.dir.path().join("end"),
             program.dir.path().join("early"),
         );
-        let said = mode.run(sampled(mode, &program, &file).arg(&early), &program);
+        let mut command = sampled(mode, &program, &file);
+        if mode == Mode::Locked {
+            command.env("LARDER_GUARD_SAMPLES", "3000");
+        }
+        let said = mode.run(command.arg(&early), &program);
         assert!(said.contains("ok\n"), "{said}");
         let at_end = Profile::read(&file).by_function(&program.path);
         let before = Profile::read(&early).by_function(&program.path);
@@ -324,6 +329,12 @@ fn words_that_mean_nothing_are_reported() {
             "larder: LARDER_LEAKS: there is no mode \"all\"; there are sample, off; it is ignored\n",
         ),
         ("LARDER_LEAKS", "off", ""),
+        (
+            "LARDER_GUARD_SAMPLES",
+            "1K",
+            "larder: LARDER_GUARD_SAMPLES: \"1K\" is no number of bytes from 1 to 1073741824, and not \"on\" or \"off\"; it is \
+             ignored\n",
+        ),
         (
             "LARDER_HEAP_PROFILE_INTERVAL",
             "0",

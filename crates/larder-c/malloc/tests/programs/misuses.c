@@ -3,7 +3,9 @@
 #include "check.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 /* C++'s operators, by their mangled names: the program itself needs no C++. */
 extern void *_Znwm(size_t) __attribute__((weak));
@@ -40,6 +42,14 @@ static void neighbours(char *p[3]) {
 }
 
 static char in_data[200];
+
+/* A handler of the program's, which calls the one that was there before. */
+static struct sigaction former;
+
+static void handle(int signal, siginfo_t *info, void *context) {
+  former.sa_sigaction(signal, info, context);
+  _exit(7);
+}
 
 static int misuse(const char *what) {
   char on_stack[200], *p, *q, *next[3];
@@ -79,6 +89,17 @@ static int misuse(const char *what) {
   IS("underflow") { neighbours(next); memset(next[1] - 8, 2, 8); give(next[1]); return 1; }
   IS("write after free") { p = get(100); give(p); p[40] = 2; go_on(); return 1; }
   IS("read after free") { p = get(100); give(p); p[0] = p[40]; go_on(); return 1; }
+  /* Right behind a block, and right before one: where only reads are wrong. */
+  IS("read behind") { for (int i = 0; i < 64; i++) { p = get(96); p[0] = p[96]; } return 1; }
+  IS("read before") { for (int i = 0; i < 64; i++) { p = get(96); p[0] = p[-1]; } return 1; }
+  IS("read after free, handled") {
+    struct sigaction own = {.sa_sigaction = handle, .sa_flags = SA_SIGINFO};
+    sigaction(SIGSEGV, &own, &former);
+    p = get(100);
+    give(p);
+    p[0] = p[40];
+    return 1;
+  }
   return 0;
 }
 

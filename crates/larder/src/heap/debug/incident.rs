@@ -3,9 +3,9 @@
 use core::fmt::{self, Write};
 
 use super::Frames;
-use super::output::Output;
 use super::records::{self, Record};
 use super::symbol;
+use crate::heap::output::Output;
 use crate::heap::{Call, Claim};
 
 /// When a damage was seen.

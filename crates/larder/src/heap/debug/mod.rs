@@ -36,18 +36,17 @@ mod inject;
 mod inner;
 mod leaks;
 mod options;
-mod output;
 mod records;
 mod storage;
 mod symbol;
 
 pub use super::call::Origin;
+pub(crate) use super::output::say;
 pub(crate) use heap::DebugHeap;
 pub use heap::LiveBlock;
 pub(crate) use leaks::Here;
 pub use leaks::LeakStats;
 pub use options::{BadWord, Options};
-pub(crate) use output::say;
 
 /// Most frames of a stack.
 const MOST_FRAMES: usize = 32;

@@ -1,11 +1,12 @@
 //! What lies at an address: functions and lines as far as a symbol table or debug information names them, modules as the loader
 //! knows them.
 
-use core::ffi::{CStr, c_void};
+use core::ffi::c_void;
 use core::fmt::{self, Write};
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use super::Frames;
+use crate::heap::output::{module_of, place};
 
 /// Bytes of a signal handler's stack on which names can be looked up.
 const LEAST_STACK: usize = 128 << 10;
@@ -35,18 +36,18 @@ fn lines(ip: usize, named: bool, out: &mut dyn Write) -> fmt::Result {
         let mut each = |symbol: &backtrace::Symbol| {
             any = true;
             let name = symbol.name();
-            let place = symbol.filename().zip(symbol.lineno());
+            let line = symbol.filename().zip(symbol.lineno());
             result = result.and_then(|()| {
                 out.write_str("    ")?;
                 match name {
                     Some(name) => write!(out, "{name:#}")?,
                     None => out.write_str("?")?,
                 }
-                if let Some((file, line)) = place {
+                if let Some((file, line)) = line {
                     write!(out, " at {}:{line}", file.display())?;
                 }
                 out.write_str(" ")?;
-                write_place(ip, out)
+                place(ip, false, out)
             });
         };
         // SAFETY: only the thread that took the flag is here.
@@ -54,33 +55,9 @@ fn lines(ip: usize, named: bool, out: &mut dyn Write) -> fmt::Result {
     }
     if !any {
         out.write_str("    ")?;
-        write_place(ip, out)?;
+        place(ip, false, out)?;
     }
     result
-}
-
-/// The module of a call, and where in it.
-fn write_place(ip: usize, out: &mut dyn Write) -> fmt::Result {
-    // A return address may lie behind the end of its function; the call does not.
-    let call = ip.wrapping_sub(1);
-    match module_of(call) {
-        Some(module) if !module.dli_fname.is_null() => {
-            // SAFETY: a name of the loader's, which stays while the module is loaded.
-            let file = unsafe { CStr::from_ptr(module.dli_fname) };
-            out.write_str("(")?;
-            text(file, out)?;
-            writeln!(out, "+{:#x})", call - module.dli_fbase as usize)
-        }
-        _ => writeln!(out, "{call:#x}"),
-    }
-}
-
-fn module_of(address: usize) -> Option<libc::Dl_info> {
-    // SAFETY: all zeroes is a value.
-    let mut info: libc::Dl_info = unsafe { core::mem::zeroed() };
-    // SAFETY: any address may be asked for; the loader fills the value.
-    let found = unsafe { libc::dladdr(address as *const c_void, &raw mut info) } != 0;
-    found.then_some(info)
 }
 
 /// What lies at an address that is no block's, in words.
@@ -119,15 +96,4 @@ fn on_stack(address: usize) -> bool {
         libc::pthread_attr_destroy(&raw mut attributes);
         known == 0 && (low as usize..low as usize + bytes).contains(&address)
     }
-}
-
-/// A name, of which only what is text.
-fn text(name: &CStr, out: &mut dyn Write) -> fmt::Result {
-    for chunk in name.to_bytes().utf8_chunks() {
-        out.write_str(chunk.valid())?;
-        if !chunk.invalid().is_empty() {
-            out.write_char('?')?;
-        }
-    }
-    Ok(())
 }

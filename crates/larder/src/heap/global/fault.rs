@@ -3,13 +3,23 @@
 use core::cell::UnsafeCell;
 use core::ffi::{c_int, c_void};
 use core::mem::MaybeUninit;
+use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
-use super::checked::inside;
-use crate::heap::debug::DebugHeap;
+/// An access that the system refused.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Fault {
+    pub(super) address: usize,
+    /// The instruction.
+    pub(super) ip: usize,
+    /// Whether it writes, where the system says so.
+    pub(super) write: Option<bool>,
+}
 
-/// The heap whose guard pages are watched: that of the program.
-static HEAP: AtomicPtr<DebugHeap> = AtomicPtr::new(core::ptr::null_mut());
+/// What is asked first: true if the instruction can be tried again.
+type Report = fn(&Fault) -> bool;
+
+static REPORT: AtomicPtr<()> = AtomicPtr::new(null_mut());
 
 struct Former(UnsafeCell<MaybeUninit<libc::sigaction>>);
 
@@ -18,9 +28,9 @@ unsafe impl Sync for Former {}
 
 static FORMER: Former = Former(UnsafeCell::new(MaybeUninit::uninit()));
 
-/// Looks at segmentation faults from here on, until the program handles them itself.
-pub(super) fn watch(heap: &'static DebugHeap) {
-    if heap.options().guard == 0 || !HEAP.load(Ordering::Relaxed).is_null() {
+/// Looks at segmentation faults from here on, until the program handles them itself. Only the first call counts.
+pub(super) fn watch(report: Report) {
+    if !REPORT.load(Ordering::Relaxed).is_null() {
         return;
     }
     // SAFETY: all zeroes is a value; the former handler's place is written before any thread reads it.
@@ -32,8 +42,8 @@ pub(super) fn watch(heap: &'static DebugHeap) {
         libc::sigemptyset(&raw mut action.sa_mask);
         let former = (*FORMER.0.get()).as_mut_ptr();
         if libc::sigaction(libc::SIGSEGV, core::ptr::null(), former) == 0 {
-            HEAP.store(core::ptr::from_ref(heap).cast_mut(), Ordering::Release);
-            libc::sigaction(libc::SIGSEGV, &raw const action, core::ptr::null_mut());
+            REPORT.store(report as *mut (), Ordering::Release);
+            libc::sigaction(libc::SIGSEGV, &raw const action, null_mut());
         }
     }
 }
@@ -43,23 +53,20 @@ extern "C" fn touched(_: c_int, info: *mut libc::siginfo_t, context: *mut c_void
     let errno = unsafe { *libc::__errno_location() };
     // SAFETY: the system's description of a fault, which has an address.
     let (code, address) = unsafe { ((*info).si_code, (*info).si_addr() as usize) };
-    // SAFETY: null, or a heap that stays.
-    let heap = unsafe { HEAP.load(Ordering::Acquire).as_ref() };
+    let report = REPORT.load(Ordering::Acquire);
     // A signal that a process sent has no address.
     let is_fault = code > 0;
-    let reported = heap
-        .filter(|_| is_fault)
-        .is_some_and(|heap| inside(|| heap.touched(address, interrupted(context))));
-    if !reported {
-        // No guard page of this heap: the former handler gets the fault, as the same instruction is tried again. A
-        // signal that was sent does not come again by itself.
+    let again = is_fault && !report.is_null() && {
+        // SAFETY: what `watch` stored.
+        let report = unsafe { core::mem::transmute::<*mut (), Report>(report) };
+        report(&fault(address, context))
+    };
+    if !again {
+        // The former handler gets the fault, as the same instruction is tried again. A signal that was sent does not come again
+        // by itself.
         // SAFETY: the former action was written before this handler was there.
         unsafe {
-            libc::sigaction(
-                libc::SIGSEGV,
-                (*FORMER.0.get()).as_ptr(),
-                core::ptr::null_mut(),
-            );
+            libc::sigaction(libc::SIGSEGV, (*FORMER.0.get()).as_ptr(), null_mut());
             if !is_fault {
                 libc::raise(libc::SIGSEGV);
             }
@@ -69,17 +76,22 @@ extern "C" fn touched(_: c_int, info: *mut libc::siginfo_t, context: *mut c_void
     unsafe { *libc::__errno_location() = errno };
 }
 
-/// The instruction that was interrupted.
-fn interrupted(context: *mut c_void) -> usize {
+fn fault(address: usize, context: *mut c_void) -> Fault {
     #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-    {
+    let (ip, write) = {
+        /// The bit of the processor's error code.
+        const WRITE: libc::greg_t = 2;
         // SAFETY: the system passes the context of the interrupted thread.
-        let context = unsafe { &*context.cast::<libc::ucontext_t>() };
-        context.uc_mcontext.gregs[libc::REG_RIP as usize] as usize
-    }
+        let registers = unsafe { &(*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs };
+        (
+            registers[libc::REG_RIP as usize] as usize,
+            Some(registers[libc::REG_ERR as usize] & WRITE != 0),
+        )
+    };
     #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
-    {
+    let (ip, write) = {
         let _ = context;
-        0
-    }
+        (0, None)
+    };
+    Fault { address, ip, write }
 }

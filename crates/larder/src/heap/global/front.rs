@@ -7,7 +7,7 @@ use core::time::Duration;
 
 use super::checked::{self, UNSAID};
 use super::state::{self, Global, Source};
-use super::{bootstrap, profiled, slot};
+use super::{bootstrap, countdown, guarded, profiled, slot};
 use crate::heap::class::small_class;
 use crate::heap::resize::with_headroom;
 use crate::heap::{AllocError, CLASSES, Call, Checker, GRAIN, Heap, Origin, SIZES, class_of};
@@ -20,6 +20,13 @@ fn or_null(result: Result<NonNull<u8>, AllocError>) -> *mut u8 {
 /// Makes the program's heap if it is not there. No thread has one of its own yet, and no memory is taken for blocks.
 pub fn make() {
     let _ = state::global_or_make();
+}
+
+/// Walks a stack for the first time, if there are samples: the unwinder may load a library for that, which later waits for other
+/// threads. Samples before have no stack. The initialisation of a library that is loaded with the program calls this.
+pub fn ready_stacks() {
+    profiled::ready();
+    guarded::ready();
 }
 
 /// At least `size` bytes at a multiple of `align`, a power of two; null when there are none, or no such alignment.
@@ -158,7 +165,7 @@ pub(super) unsafe fn realloc_by<H: Hands>(
         // SAFETY: the caller's promise.
         Some(block) => unsafe { resize::<H>(object, block, size, align) },
         // SAFETY: as above.
-        None => unsafe { realloc_odd(object, UNSAID, size, align, Call::Realloc) },
+        None => unsafe { realloc_odd(object, UNSAID, size, align, Call::Realloc, H::alloc) },
     }
 }
 
@@ -307,7 +314,7 @@ pub(super) unsafe fn usable_size(at: *mut u8) -> usize {
     match (block_at(object), checker()) {
         (Some(block), _) => block.bytes,
         (None, Some(checker)) => checked::size(checker, object),
-        (None, None) => 0,
+        (None, None) => guarded::size(object).unwrap_or(0),
     }
 }
 
@@ -383,7 +390,9 @@ fn alloc_odd(size: usize, align: usize, zeroed: bool, origin: Origin) -> *mut u8
         if !block.is_null() {
             return block;
         }
-        if let Some(object) = profiled::alloc(layout, zeroed) {
+        if countdown::is_on()
+            && let Some(object) = alloc_sampled(layout, zeroed)
+        {
             return object.as_ptr();
         }
     }
@@ -404,6 +413,37 @@ fn alloc_odd(size: usize, align: usize, zeroed: bool, origin: Origin) -> *mut u8
         Source::Cpus => global.classes.alloc(layout),
         Source::Checked(checker) => checked::alloc(checker, layout, zeroed, origin),
     })
+}
+
+/// Counts the bytes of an allocation. A block of its own, if it is a sample and there is memory for one: between guard pages, or a run
+/// of pages, so that no magazine takes it.
+#[cold]
+#[inline(never)]
+fn alloc_sampled(layout: Layout, zeroed: bool) -> Option<NonNull<u8>> {
+    let due = countdown::count(layout.size())?;
+    let guarded = due
+        .guards
+        .then(|| guarded::alloc(layout, countdown::draw() % 2 == 0))
+        .flatten();
+    if !due.profile {
+        return guarded;
+    }
+    let run = || match slot::heap() {
+        Some(heap) => heap.alloc_run(layout, zeroed).ok(),
+        None => {
+            let global = state::global()?;
+            let run = match global.source() {
+                Source::Heap(heap) => heap.alloc_run(layout, zeroed),
+                Source::Cpus if zeroed => global.classes.alloc_large_zeroed(layout),
+                Source::Cpus => global.classes.alloc_large(layout),
+                Source::Checked(_) => return None,
+            };
+            run.ok()
+        }
+    };
+    let object = guarded.or_else(run)?;
+    profiled::add(object, layout.size());
+    Some(object)
 }
 
 /// # Safety
@@ -443,6 +483,9 @@ unsafe fn free_odd(object: NonNull<u8>, size: usize, align: usize, call: Call) {
         return;
     }
     profiled::freed(object);
+    if guarded::free(object, size, call) {
+        return;
+    }
     let put = |global: &Global| match slot::heap() {
         // SAFETY: the caller's promise.
         Some(heap) => unsafe { heap.put_large(object) }.is_ok(),
@@ -468,11 +511,11 @@ unsafe fn realloc_unknown(object: NonNull<u8>, old: usize, size: usize, align: u
         // SAFETY: the caller's promise.
         Some(block) => unsafe { resize::<Bare>(object, block, size, align) },
         // SAFETY: as above.
-        None => unsafe { realloc_odd(object, old, size, align, Call::Dealloc) },
+        None => unsafe { realloc_odd(object, old, size, align, Call::Dealloc, alloc) },
     }
 }
 
-/// What is no block of the ordinary heap: a checked one, or no block at all.
+/// What is no block of the ordinary heap: one between guard pages, a checked one, or no block at all.
 ///
 /// # Safety
 /// As for [`realloc_by`].
@@ -484,7 +527,12 @@ unsafe fn realloc_odd(
     size: usize,
     align: usize,
     call: Call,
+    alloc: fn(usize, usize) -> *mut u8,
 ) -> *mut u8 {
+    // SAFETY: the caller's promise.
+    if let Some(to) = unsafe { guarded::realloc(object, size, align, alloc) } {
+        return to;
+    }
     let done = checker()
         // SAFETY: the caller's promise.
         .and_then(|checker| unsafe { checked::realloc(checker, object, old, size, align, call) });

@@ -9,11 +9,12 @@
 
 mod bootstrap;
 mod checked;
+mod countdown;
 #[cfg(feature = "debug-heap")]
 mod debugged;
-#[cfg(feature = "debug-heap")]
 mod fault;
 mod front;
+mod guarded;
 mod hardened;
 mod larder;
 pub(crate) mod marked;
@@ -26,10 +27,10 @@ mod slot;
 mod state;
 mod stats;
 
-pub use front::make;
+pub use front::{make, ready_stacks};
 pub use larder::Larder;
 pub use mode::HeapMode;
-pub use profiled::{ready_profile, write_profile};
+pub use profiled::write_profile;
 pub use reaper::reaper_interval;
 pub use retention::{cache_bytes, decay_time};
 pub use stats::{ClassStats, GlobalStats};

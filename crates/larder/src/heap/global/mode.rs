@@ -66,3 +66,9 @@ pub(super) fn environment(name: &core::ffi::CStr) -> Option<&'static [u8]> {
         (!value.is_null()).then(|| core::ffi::CStr::from_ptr(value).to_bytes())
     }
 }
+
+/// Where something stands that the environment asks for.
+pub(super) struct Place<T>(pub(super) core::cell::UnsafeCell<T>);
+
+// SAFETY: written once, by the thread that makes the heap, before any other thread reads it; then only shared.
+unsafe impl<T> Sync for Place<T> {}

@@ -1,9 +1,8 @@
-//! The profile of the program's heap, where the environment asks for one: what counts bytes, and where sampled blocks lie.
+//! The profile of the program's heap, where the environment asks for one.
 //!
 //! A sampled block is a run of pages by itself, whatever its size. So no magazine takes it, and its free comes to the slow path
 //! for what is no object of a class, which ends the sample. Without a profile that path has one load more.
 
-use core::alloc::Layout;
 use core::cell::UnsafeCell;
 use core::ffi::CStr;
 use core::fmt::Write;
@@ -17,9 +16,8 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use super::checked::inside;
-use super::mode::environment;
-use super::slot::{self, Stage};
-use super::state::{self, Source};
+use super::countdown;
+use super::mode::{Place, environment};
 use crate::heap::profile::{INTERVAL, INTERVALS, Profile};
 use crate::heap::stderr;
 use crate::os::Linux;
@@ -32,11 +30,6 @@ const FILE: &CStr = c"LARDER_HEAP_PROFILE";
 const BYTES: &CStr = c"LARDER_HEAP_PROFILE_INTERVAL";
 /// What is said at the end of blocks that live.
 const LEAKS: &CStr = c"LARDER_LEAKS";
-
-struct Place<T>(UnsafeCell<T>);
-
-// SAFETY: written once, by the thread that makes the heap, before `PROFILE` points to it; then only shared.
-unsafe impl<T> Sync for Place<T> {}
 
 const PATH: usize = libc::PATH_MAX as usize;
 
@@ -61,35 +54,36 @@ fn name() -> &'static CStr {
     CStr::from_bytes_until_nul(unsafe { &*NAME.0.get() }).unwrap_or_default()
 }
 
-/// Begins a profile if the environment asks for one, before the heap is known to any other thread.
-pub(super) fn begin(checked: bool) {
+/// Begins a profile if the environment asks for one, before the heap is known to any other thread: the mean bytes between samples.
+pub(super) fn begin(checked: bool) -> Option<usize> {
     let word = |name| environment(name).filter(|word| !word.is_empty());
     let (file, leaks) = (word(FILE), leaks());
     if file.is_none() && !leaks {
-        return;
+        return None;
     }
     if checked {
         say(format_args!(
             "{}: there is no profile in debug and hardened mode",
             FILE.to_string_lossy()
         ));
-        return;
+        return None;
     }
     if let Some(file) = file {
         if file.len() >= PATH {
             say(format_args!(
                 "LARDER_HEAP_PROFILE: the path is too long; it is ignored"
             ));
-            return;
+            return None;
         }
         // SAFETY: it fits, with the zero behind it, and no thread reads it before the profile is there.
         unsafe { (&mut (*NAME.0.get()))[..file.len()].copy_from_slice(file) };
     }
-    let Ok(made) = Profile::new(Arc::new(Linux), interval()) else {
+    let interval = interval();
+    let Ok(made) = Profile::new(Arc::new(Linux), interval) else {
         say(format_args!(
             "LARDER_HEAP_PROFILE: there is no memory for a profile; going on without it"
         ));
-        return;
+        return None;
     };
     if leaks {
         stderr::keep();
@@ -102,11 +96,11 @@ pub(super) fn begin(checked: bool) {
     // SAFETY: a plain function that stays. Registered before the program's own, it runs after them. A refusal (no memory) only
     // means that nothing is written at the end.
     unsafe { libc::atexit(end) };
+    Some(interval)
 }
 
-/// Walks a stack for the first time, if there is a profile: the unwinder may load a library for that, which later waits for
-/// other threads. Samples before have no stack. The initialisation of a library that is loaded with the program calls this.
-pub fn ready_profile() {
+/// Samples have stacks from now on.
+pub(super) fn ready() {
     if let Some(profile) = profile() {
         inside(|| profile.begin_stacks());
     }
@@ -244,53 +238,12 @@ impl Write for Path {
     }
 }
 
-/// Counts the bytes of an allocation. A block if it is a sample.
-#[inline]
-pub(super) fn alloc(layout: Layout, zeroed: bool) -> Option<NonNull<u8>> {
-    alloc_counted(profile()?, layout, zeroed)
-}
-
-#[cold]
-#[inline(never)]
-fn alloc_counted(profile: &Profile, layout: Layout, zeroed: bool) -> Option<NonNull<u8>> {
-    if !is_due(profile, layout.size()) {
-        return None;
+/// A block is a sample.
+pub(super) fn add(object: NonNull<u8>, size: usize) {
+    if let Some(profile) = profile() {
+        let _errno = KeptErrno::new();
+        inside(|| profile.add(object.as_ptr() as usize, size));
     }
-    let object = match slot::heap() {
-        Some(heap) => heap.alloc_run(layout, zeroed),
-        None => {
-            let global = state::global()?;
-            match global.source() {
-                Source::Heap(heap) => heap.alloc_run(layout, zeroed),
-                Source::Cpus if zeroed => global.classes.alloc_large_zeroed(layout),
-                Source::Cpus => global.classes.alloc_large(layout),
-                Source::Checked(_) => return None,
-            }
-        }
-    };
-    // Without memory for a run there may be a smaller block.
-    let object = object.ok()?;
-    add(profile, object, layout.size());
-    Some(object)
-}
-
-/// Counts so many bytes. Is there a sample among them?
-fn is_due(profile: &Profile, size: usize) -> bool {
-    if matches!(slot::stage(), Stage::Making | Stage::Inside) {
-        return false;
-    }
-    let next = || isize::try_from(profile.next_gap()).unwrap_or(isize::MAX);
-    let first = slot::gap() == 0;
-    let gap = if first { next() } else { slot::gap() };
-    let gap = gap.wrapping_sub_unsigned(size);
-    let due = gap <= 0;
-    slot::set_gap(if due { next() } else { gap });
-    due
-}
-
-fn add(profile: &Profile, object: NonNull<u8>, size: usize) {
-    let _errno = KeptErrno::new();
-    inside(|| profile.add(object.as_ptr() as usize, size));
 }
 
 /// A block that is no object of a class is freed: it may be a sampled one.
@@ -305,8 +258,8 @@ pub(super) fn freed(object: NonNull<u8>) {
 pub(super) fn resized(object: NonNull<u8>, size: usize) {
     if let Some(profile) = profile() {
         profile.remove(object.as_ptr() as usize);
-        if is_due(profile, size) {
-            add(profile, object, size);
+        if countdown::count(size).is_some_and(|due| due.profile) {
+            add(object, size);
         }
     }
 }

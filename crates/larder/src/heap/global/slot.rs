@@ -1,7 +1,8 @@
 //! Five thread-local words: the thread's heap for calls that count no bytes, how far the thread is, its heap, the bytes to its next
 //! sample, and its heap in hardened mode.
 //!
-//! Where a [profile](crate::heap::profile) counts the bytes of all allocations, the first word is null. So the fast path of an
+//! Where samples are taken, for a [profile](crate::heap::profile) or for [guard pages](crate::heap::guards), so that the bytes of all
+//! allocations are counted, the first word is null. So the fast path of an
 //! allocation, which looks at no other word, finds no heap and leaves the call to slower code, which counts; without a profile
 //! there is no instruction for it. A free by address looks at the third word, and a sampled block is none that a magazine takes.
 //! In hardened mode the third word is null as well, so that every call goes the slow way.
@@ -127,7 +128,7 @@ pub(super) fn heap() -> Option<&'static Heap> {
     of::<HEAP>()
 }
 
-/// The same for an allocation, or a free by size, that nothing counts or looks at: none where there is a profile.
+/// The same for an allocation, or a free by size, that nothing counts or looks at: none where there are samples.
 #[inline(always)]
 pub(super) fn quick_heap() -> Option<&'static Heap> {
     of::<QUICK>()
@@ -146,7 +147,7 @@ fn of<const N: usize>() -> Option<&'static Heap> {
 pub(super) unsafe fn set_heap(heap: Option<core::ptr::NonNull<Heap>>) {
     let heap = heap.map_or(0, |heap| heap.as_ptr() as usize);
     words::set::<HEAP>(heap);
-    let counted = super::profiled::profile().is_some();
+    let counted = super::countdown::is_on();
     words::set::<QUICK>(if counted { 0 } else { heap });
 }
 

@@ -11,7 +11,7 @@ use core::time::Duration;
 use super::hardened::{self, Hardening};
 use super::mode::HeapMode;
 use super::slot::{self, Stage};
-use super::{bootstrap, checked, misuse, profiled, reaper, retention};
+use super::{bootstrap, checked, countdown, guarded, misuse, profiled, reaper, retention};
 use crate::heap::{Checker, Classes, Heap};
 use crate::objects::{Family, RawCache};
 use crate::os::errno::KeptErrno;
@@ -125,7 +125,8 @@ fn make_claimed() -> Option<&'static Global> {
         // SAFETY: the claim is this thread's, and no thread reads the place before the pointer is stored.
         let at = unsafe { (*PLACE.0.get()).write(made) };
         // Before a thread has a heap: its words depend on it.
-        profiled::begin(at.checker().is_some() || at.hardening.is_some());
+        let checked = at.checker().is_some() || at.hardening.is_some();
+        countdown::begin(profiled::begin(checked), guarded::begin(checked));
         GLOBAL.store(at, Ordering::Release);
         match at.checker() {
             None => {

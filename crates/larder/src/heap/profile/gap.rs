@@ -6,12 +6,18 @@ use crate::heap::stacks::mix;
 /// Parts of an object in which objects are counted.
 pub(super) const PARTS: f64 = 65536.0;
 
+/// The random word of a number: splitmix64.
+pub(in crate::heap) fn random(number: u64) -> u64 {
+    mix(number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+}
+
 /// The distance of a number, in bytes: geometric, with this mean. At least 1.
-pub(super) fn gap(number: u64, mean: usize) -> usize {
-    // splitmix64. Of 53 bits, and never 0.
-    let random = mix((number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+#[inline(never)]
+pub(in crate::heap) fn gap(number: u64, mean: f64) -> usize {
+    let random = random(number);
+    // Of 53 bits, and never 0.
     let uniform = ((random >> 11) + 1) as f64 / (1_u64 << 53) as f64;
-    let gap = -ln(uniform) * mean as f64;
+    let gap = -ln(uniform) * mean;
     // A whole number that is reached by a block of `size` bytes with the probability `1 - exp(-size / mean)`.
     (gap as usize).saturating_add(1)
 }
@@ -89,13 +95,13 @@ mod tests {
     #[test]
     fn distances_are_geometric() {
         const COUNT: u64 = 200_000;
-        let mean = 1000;
+        let mean = 1000.0;
         let gaps: Vec<usize> = (0..COUNT).map(|n| gap(n, mean)).collect();
         let sum: usize = gaps.iter().sum();
-        let off = (sum as f64 / COUNT as f64 - mean as f64 - 0.5).abs();
-        assert!(off < 5.0 * mean as f64 / (COUNT as f64).sqrt(), "{off}");
+        let off = (sum as f64 / COUNT as f64 - mean - 0.5).abs();
+        assert!(off < 5.0 * mean / (COUNT as f64).sqrt(), "{off}");
         for size in [1, 100, 1000, 5000] {
-            let p = sampled(size as f64 / mean as f64);
+            let p = sampled(size as f64 / mean);
             let hit = gaps.iter().filter(|gap| **gap <= size).count() as f64 / COUNT as f64;
             let error = (p * (1.0 - p) / COUNT as f64).sqrt();
             assert!((hit - p).abs() < 5.0 * error + 1e-9, "{size}: {hit} {p}");

@@ -1,20 +1,16 @@
 //! What lives, in words: the stacks that allocated most of it.
 
-use core::ffi::{CStr, c_void};
 use core::fmt::{self, Write};
 
 use super::Profile;
 use super::gap::PARTS;
-use super::out::Out;
+use crate::heap::output::{Output, calls};
 
 /// Stacks that are listed.
 const LISTED: usize = 20;
 
 pub(super) fn say(profile: &Profile) {
-    let mut out = Out::new(None);
-    let _ = write(profile, &mut out);
-    // There is nowhere to report that standard error cannot be written.
-    let _ = out.finish();
+    let _ = write(profile, &mut Output::new());
 }
 
 fn write(profile: &Profile, out: &mut dyn Write) -> fmt::Result {
@@ -41,30 +37,7 @@ fn write(profile: &Profile, out: &mut dyn Write) -> fmt::Result {
             "larder: alive: about {bytes} bytes in {objects} blocks ({} sampled):",
             site.samples
         )?;
-        for &ip in frames.as_slice() {
-            place(ip.wrapping_sub(1), out)?;
-        }
+        calls(frames.as_slice(), out)?;
     }
     writeln!(out, "larder: alive: about {sum} bytes from {stacks} stacks")
-}
-
-/// The function of a call, as far as the loader knows it, and where it is: `addr2line -e FILE 0x1234` names the line of the source.
-fn place(call: usize, out: &mut dyn Write) -> fmt::Result {
-    // SAFETY: all zeroes is a value.
-    let mut info: libc::Dl_info = unsafe { core::mem::zeroed() };
-    // SAFETY: any address may be asked for; the loader fills the value.
-    let found = unsafe { libc::dladdr(call as *const c_void, &raw mut info) } != 0;
-    if !found || info.dli_fname.is_null() {
-        return writeln!(out, "    {call:#x}");
-    }
-    // SAFETY: names of the loader's, which stay while the module is loaded.
-    let text = |name| unsafe { CStr::from_ptr(name) }.to_bytes().utf8_chunks();
-    out.write_str("    ")?;
-    if !info.dli_sname.is_null() {
-        text(info.dli_sname).try_for_each(|part| out.write_str(part.valid()))?;
-        out.write_str(" ")?;
-    }
-    out.write_str("(")?;
-    text(info.dli_fname).try_for_each(|part| out.write_str(part.valid()))?;
-    writeln!(out, "+{:#x})", call - info.dli_fbase as usize)
 }

@@ -16,23 +16,22 @@
 //!
 //! All memory comes straight from the system, and none of it is allocated while a lock other than the samples' own is held.
 
-mod gap;
+pub(super) mod gap;
 mod live;
 mod modules;
 mod out;
 mod pprof;
 mod samples;
 
-use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use rustix::fd::BorrowedFd;
 use rustix::io::Errno;
 
-use super::stacks::{capture, own_module};
+use super::stacks::Sampler;
 use crate::os::forked::ForkLock;
 use crate::os::{OsError, System};
-use samples::{MOST_FRAMES, Samples};
+use samples::Samples;
 
 /// The interval that is not chosen, in bytes: that of gperftools and Go.
 pub(crate) const INTERVAL: usize = 512 << 10;
@@ -44,12 +43,8 @@ pub(crate) const INTERVALS: core::ops::RangeInclusive<usize> = 1..=1 << 30;
 pub(crate) struct Profile {
     system: Arc<dyn System>,
     interval: usize,
-    /// The code of this library, whose frames are left out.
-    own: (usize, usize),
     samples: ForkLock<Samples>,
-    /// Frames that are kept of a stack: none before the unwinder is ready.
-    frames: AtomicUsize,
-    drawn: AtomicU64,
+    stacks: Sampler,
     /// When it began, in nanoseconds.
     begun: u64,
 }
@@ -60,36 +55,23 @@ impl Profile {
     /// # Errors
     /// The system's refusal of memory.
     pub(crate) fn new(system: Arc<dyn System>, interval: usize) -> Result<Self, OsError> {
-        let own = own_module();
-        // A program is linked to the unwinder. A library that is preloaded loads it, when it is ready for that.
-        let frames = if own == (0, 0) { MOST_FRAMES } else { 0 };
         Ok(Self {
             samples: ForkLock::new(Samples::new(&system, interval)?)?,
             system,
             interval,
-            own,
-            frames: AtomicUsize::new(frames),
-            drawn: AtomicU64::new(0),
+            stacks: Sampler::new(),
             begun: crate::os::coarse_now(),
         })
     }
 
     /// Samples have stacks from now on.
     pub(crate) fn begin_stacks(&self) {
-        let _ = capture::<1>(1, self.own, None);
-        self.frames.store(MOST_FRAMES, Ordering::Relaxed);
-    }
-
-    /// Bytes from here to the next sample, at least 1. The same order of calls gives the same distances.
-    pub(crate) fn next_gap(&self) -> usize {
-        let number = self.drawn.fetch_add(1, Ordering::Relaxed);
-        gap::gap(number, self.interval)
+        self.stacks.begin();
     }
 
     /// A block of `size` bytes was sampled, which this thread has just got. Allocates nothing, but the unwinder may.
     pub(crate) fn add(&self, at: usize, size: usize) {
-        let most = self.frames.load(Ordering::Relaxed);
-        let frames = capture::<MOST_FRAMES>(most, self.own, None);
+        let frames = self.stacks.stack();
         self.samples.lock().add(at, size, &frames);
     }
 

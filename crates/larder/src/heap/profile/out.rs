@@ -1,11 +1,7 @@
 //! Bytes on their way to a file, without an allocation.
 
-use core::fmt;
-
 use rustix::fd::BorrowedFd;
 use rustix::io::Errno;
-
-use crate::heap::stderr;
 
 /// What takes bytes.
 pub(super) trait Sink {
@@ -24,15 +20,14 @@ impl Sink for Count {
 
 /// Writes them to a file, many at a time.
 pub(super) struct Out<'a> {
-    /// Standard error where there is none.
-    file: Option<BorrowedFd<'a>>,
+    file: BorrowedFd<'a>,
     bytes: [u8; 4096],
     len: usize,
     error: Option<Errno>,
 }
 
 impl<'a> Out<'a> {
-    pub(super) fn new(file: Option<BorrowedFd<'a>>) -> Self {
+    pub(super) fn new(file: BorrowedFd<'a>) -> Self {
         Self {
             file,
             bytes: [0; 4096],
@@ -45,11 +40,7 @@ impl<'a> Out<'a> {
     fn flush(&mut self) {
         let mut rest = &self.bytes[..self.len];
         while !rest.is_empty() && self.error.is_none() {
-            let written = match self.file {
-                Some(file) => rustix::io::write(file, rest),
-                None => stderr::write(rest),
-            };
-            match written {
+            match rustix::io::write(self.file, rest) {
                 Ok(0) => self.error = Some(Errno::IO),
                 Ok(n) => rest = &rest[n..],
                 Err(Errno::INTR) => {}
@@ -79,12 +70,5 @@ impl Sink for Out<'_> {
             self.bytes[self.len..self.len + part.len()].copy_from_slice(part);
             self.len += part.len();
         }
-    }
-}
-
-impl fmt::Write for Out<'_> {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        self.put(text.as_bytes());
-        Ok(())
     }
 }

@@ -11,7 +11,7 @@ use super::Profile;
 use super::gap::PARTS;
 use super::modules::Modules;
 use super::out::{Count, Out, Sink};
-use super::samples::MOST_FRAMES;
+use crate::heap::stacks::SAMPLED;
 use crate::heap::stacks::mix;
 use crate::os::MetaSlice;
 
@@ -49,9 +49,9 @@ pub(super) fn write(profile: &Profile, file: BorrowedFd<'_>) -> Result<(), Errno
     let modules = Modules::now(&profile.system).map_err(|_| Errno::NOMEM)?;
     let last = profile.samples.lock().last();
     // Room for all frames that there may be, of which those that there are take memory.
-    let room = (2 * MOST_FRAMES * (last as usize + 1)).next_power_of_two();
+    let room = (2 * SAMPLED * (last as usize + 1)).next_power_of_two();
     let mut calls = MetaSlice::new(profile.system.clone(), room).map_err(|_| Errno::NOMEM)?;
-    let out = &mut Out::new(Some(file));
+    let out = &mut Out::new(file);
     let pair = |out: &mut dyn Sink, number: u32, name: u64| {
         message(out, number, &|out| {
             uint(out, 1, name);

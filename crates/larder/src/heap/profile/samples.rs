@@ -3,13 +3,11 @@
 use std::sync::Arc;
 
 use super::gap::weight;
-use crate::heap::stacks::{Frames, Stacks, mix};
+use crate::heap::stacks::{Frames, SAMPLED, Stacks, mix};
 use crate::heap::table::{Entry, Table};
 use crate::os::lock::order::{Rank, Ranked};
 use crate::os::{MetaSlice, OsError, System, ZeroIsValid};
 
-/// Most frames of a stack.
-pub(super) const MOST_FRAMES: usize = 32;
 /// Most stacks. What comes from others is counted as from no stack.
 const MOST_STACKS: u32 = (1 << 16) - 1;
 const FIRST_BUCKETS: usize = 1 << 10;
@@ -71,7 +69,7 @@ impl Entry for Block {
 #[derive(Debug)]
 pub(super) struct Samples {
     interval: usize,
-    stacks: Stacks<MOST_FRAMES>,
+    stacks: Stacks<SAMPLED>,
     /// By the number of the stack.
     sites: MetaSlice<Site>,
     blocks: Table<Block>,
@@ -95,7 +93,7 @@ impl Samples {
     }
 
     /// Keeps a sample. Without memory to know its end, it is as if the block had not been sampled.
-    pub(super) fn add(&mut self, at: usize, size: usize, frames: &Frames<MOST_FRAMES>) {
+    pub(super) fn add(&mut self, at: usize, size: usize, frames: &Frames<SAMPLED>) {
         let reused = self.unused;
         if reused == 0 && self.blocks.reserve().is_err() {
             return;
@@ -138,7 +136,7 @@ impl Samples {
         *self.stacks.numbers().end()
     }
 
-    pub(super) fn site(&self, number: u32) -> (Frames<MOST_FRAMES>, Site) {
+    pub(super) fn site(&self, number: u32) -> (Frames<SAMPLED>, Site) {
         (self.stacks.frames(number), self.sites[number as usize])
     }
 }

@@ -14,7 +14,7 @@ mod threads;
 pub(crate) use threads::Here;
 
 use super::heap::DebugHeap;
-use super::output::say;
+use super::say;
 
 /// What the search found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -3,10 +3,10 @@
 use core::fmt::{self, Write};
 
 use super::super::heap::DebugHeap;
-use super::super::output::Output;
 use super::super::symbol;
 use super::LeakStats;
 use super::mark::{Group, Groups};
+use crate::heap::output::Output;
 
 /// Most places that are reported.
 const MOST: usize = 100;

@@ -25,6 +25,8 @@ pub enum Rank {
     Arena,
     /// The records of a debug heap.
     DebugHeap,
+    /// The blocks between guard pages.
+    Guards,
     /// The samples of a heap profile.
     HeapProfile,
     /// The thread that reaps a family of caches.
@@ -76,6 +78,7 @@ mod checked {
             Self::IdLedger,
             Self::Arena,
             Self::DebugHeap,
+            Self::Guards,
             Self::HeapProfile,
             Self::Reaper,
             Self::CacheTable,

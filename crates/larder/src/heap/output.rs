@@ -1,16 +1,17 @@
 //! Text for standard error, without an allocation and without a lock, in as few writes as possible so that the lines of
-//! threads do not mix.
+//! threads do not mix; and where the calls of a stack are.
 //!
 //! No lock: a message asks the loader for names, and the thread that holds the loader's lock may have a message of its
 //! own. And no large array on the stack, which may be a signal handler's small one.
 
 use core::cell::UnsafeCell;
-use core::fmt;
+use core::ffi::{CStr, c_void};
+use core::fmt::{self, Write};
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::io::Errno;
 
-use crate::heap::stderr;
+use super::stderr;
 
 const ROOM: usize = 16 << 10;
 const SMALL: usize = 256;
@@ -74,11 +75,12 @@ impl Output {
 }
 
 /// A line of its own, as long as it may be.
+#[cfg(feature = "debug-heap")]
 pub(crate) fn say(text: fmt::Arguments<'_>) {
-    let _ = fmt::Write::write_fmt(&mut Output::new(), format_args!("larder: {text}\n"));
+    let _ = writeln!(Output::new(), "larder: {text}");
 }
 
-impl fmt::Write for Output {
+impl Write for Output {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         let room = self.bytes().len();
         for part in text.as_bytes().chunks(room) {
@@ -100,4 +102,50 @@ impl Drop for Output {
             buffer.taken.store(false, Ordering::Release);
         }
     }
+}
+
+/// A line for each call of a stack, with the function that the loader knows.
+pub(super) fn calls(stack: &[usize], out: &mut dyn Write) -> fmt::Result {
+    stack.iter().try_for_each(|&ip| {
+        out.write_str("    ")?;
+        place(ip, true, out)
+    })
+}
+
+/// The module of a call, and where in it: `(file+0x1234)`, for which `addr2line -e FILE 0x1234` names the line of the source.
+/// `named` puts the function before it, as far as the loader knows it.
+pub(super) fn place(ip: usize, named: bool, out: &mut dyn Write) -> fmt::Result {
+    // A return address may lie behind the end of its function; the call does not.
+    let call = ip.wrapping_sub(1);
+    let Some(module) = module_of(call).filter(|module| !module.dli_fname.is_null()) else {
+        return writeln!(out, "{call:#x}");
+    };
+    if named && !module.dli_sname.is_null() {
+        text(module.dli_sname, out)?;
+        out.write_str(" ")?;
+    }
+    out.write_str("(")?;
+    text(module.dli_fname, out)?;
+    writeln!(out, "+{:#x})", call - module.dli_fbase as usize)
+}
+
+/// What the loader knows of an address.
+pub(super) fn module_of(address: usize) -> Option<libc::Dl_info> {
+    // SAFETY: all zeroes is a value.
+    let mut info: libc::Dl_info = unsafe { core::mem::zeroed() };
+    // SAFETY: any address may be asked for; the loader fills the value.
+    let found = unsafe { libc::dladdr(address as *const c_void, &raw mut info) } != 0;
+    found.then_some(info)
+}
+
+/// A name of the loader's, of which only what is text.
+fn text(name: *const core::ffi::c_char, out: &mut dyn Write) -> fmt::Result {
+    // SAFETY: it stays while the module is loaded.
+    for chunk in unsafe { CStr::from_ptr(name) }.to_bytes().utf8_chunks() {
+        out.write_str(chunk.valid())?;
+        if !chunk.invalid().is_empty() {
+            out.write_char('?')?;
+        }
+    }
+    Ok(())
 }
