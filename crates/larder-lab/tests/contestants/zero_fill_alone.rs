@@ -2,10 +2,14 @@
 
 use crate::alone::alone;
 use crate::zero_fill_counts::contestant;
+use larder_lab::contestants::mapping::region::{HUGE_KIB, small_sizes};
 use larder_lab::model::Params;
 
 fn region(name: &str, faults: std::ops::RangeInclusive<f64>) {
-    let params = Params::new().with("mib", 16);
+    let mut params = Params::new().with("mib", 16);
+    if let (Some(kib), "region-mthp") = (small_sizes().0.first(), name) {
+        params = params.with(HUGE_KIB, *kib);
+    }
     let contestant = contestant(name);
     if let Err(why) = contestant.available() {
         println!("skipped {name}: {why}");

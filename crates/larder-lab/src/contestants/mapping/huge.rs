@@ -81,6 +81,31 @@ impl HugePages {
         }
     }
 
+    /// Bytes of every usable size below the largest, smallest first.
+    pub(super) fn small_sizes(&self) -> impl Iterator<Item = usize> {
+        let usable = self.smaller.iter().filter(|(_, usable)| *usable);
+        usable.map(|&(bytes, _)| bytes)
+    }
+
+    /// The sentence that names the sizes below the largest that are switched off, if there are some.
+    pub(super) fn switched_off(&self) -> Option<String> {
+        let off = self.smaller.iter().filter(|(_, usable)| !usable);
+        let off: Vec<_> = off.map(|(bytes, _)| (bytes >> 10).to_string()).collect();
+        (!off.is_empty()).then(|| {
+            format!(
+                "huge pages of {} KiB are switched off; as root: echo madvise > {ROOT}/hugepages-SIZEkB/enabled",
+                off.join(", ")
+            )
+        })
+    }
+
+    /// Bytes of the largest mapping in which pages of `bytes` bytes fit and no larger ones that are usable.
+    pub(super) fn piece(&self, bytes: usize) -> usize {
+        let next = self.small_sizes().find(|&larger| larger > bytes);
+        next.or(self.pmd_bytes)
+            .map_or(bytes, |larger| (larger / 2).max(bytes))
+    }
+
     /// Bytes of the usable smaller size nearest to 64 KiB, or the sentence that says what to switch on.
     pub(super) fn small(&self) -> Result<usize, String> {
         if self.smaller.is_empty() {
@@ -90,10 +115,7 @@ impl HugePages {
             );
         }
         let distance = |bytes: usize| bytes.ilog2().abs_diff(16);
-        self.smaller
-            .iter()
-            .filter(|(_, usable)| *usable)
-            .map(|&(bytes, _)| bytes)
+        self.small_sizes()
             .min_by_key(|&bytes| distance(bytes))
             .ok_or_else(|| {
                 format!(
@@ -150,6 +172,17 @@ mod tests {
         // 64 KiB inherits `never`; 32 is nearer to it than 16.
         assert_eq!(here.small(), Ok(32 << 10));
         assert!(here.large().unwrap_err().contains("switched off"));
+        assert!(here.small_sizes().eq([16 << 10, 32 << 10]));
+        let off = here.switched_off().unwrap();
+        assert!(off.contains(" 64 KiB") && !off.contains("16"), "{off}");
+    }
+
+    #[test]
+    fn no_larger_page_fits_into_a_piece() {
+        let on = "always inherit [madvise] never";
+        let (_dir, here) = fake("[never]", &[(16, on), (32, on), (128, on), (2048, "[never]")]);
+        let pieces = [16, 32, 128].map(|kib| here.piece(kib << 10) >> 10);
+        assert_eq!(pieces, [16, 64, 1024]);
     }
 
     #[test]

@@ -19,6 +19,9 @@ const CHUNK: usize = 512;
 /// Size that the goal names, and that is asked for twice, in MiB.
 pub const REGION_MIB: u64 = 256;
 
+/// The factor of the contestant with smaller huge pages: their size.
+pub const HUGE_KIB: &str = "huge_kib";
+
 /// Times a way to get a region of this many bytes; it returns a closure that brings the pages in and writes 8 bytes to each.
 /// Factor: `mib`, the region's size.
 pub(super) fn run<T: FnMut(Range<usize>)>(
@@ -140,15 +143,33 @@ pub(super) fn huge_area(bytes: usize) -> io::Result<Area> {
     Ok(area)
 }
 
-/// Smaller huge pages: the region is made of pieces too small for the largest size.
+/// The huge page sizes below the largest that are switched on, in KiB, and a sentence about those that are not.
+#[must_use]
+pub fn small_sizes() -> (Vec<i64>, Option<String>) {
+    let here = HugePages::here();
+    let sizes = here.small_sizes().map(|bytes| (bytes >> 10) as i64);
+    (sizes.collect(), here.switched_off())
+}
+
+/// Smaller huge pages of one size, the factor [`HUGE_KIB`]: the region is made of pieces too small for a larger size.
 ///
 /// The kernel takes the largest size that is switched on and fits its mapping, and offers no way to ask for one. So every
-/// other half of the largest size is advised and used: mappings with different advice stay apart, and none of them can hold
-/// the largest size.
-pub(super) fn small_huge(bytes: usize) -> io::Result<impl FnMut(Range<usize>)> {
+/// other piece is advised and used: mappings with different advice stay apart.
+pub(super) fn small_huge(params: &Params) -> anyhow::Result<Measures> {
     let here = HugePages::here();
-    let small = here.small().map_err(io::Error::other)?;
-    let piece = (here.pmd_bytes.unwrap_or(small * 2) / 2).max(small);
+    let kib = params.count(HUGE_KIB)?;
+    let small = here.small_sizes().find(|bytes| bytes >> 10 == kib);
+    let small = small.ok_or_else(|| {
+        anyhow::anyhow!(
+            "factor '{HUGE_KIB}' is {kib}; huge pages of this size are not there or switched off"
+        )
+    })?;
+    let piece = here.piece(small);
+    run(|bytes| in_pieces(bytes, piece), params)
+}
+
+/// A region of which every other piece of its mapping is advised and used.
+fn in_pieces(bytes: usize, piece: usize) -> io::Result<impl FnMut(Range<usize>)> {
     let pieces = bytes.div_ceil(piece);
     let area = Area::aligned(2 * pieces * piece, 2 * piece)?;
     for i in 0..pieces {

@@ -2,6 +2,7 @@
 //! one part of the analysis computes of them.
 
 use crate::contestants::mapping::bill::Use;
+use crate::contestants::mapping::region::HUGE_KIB;
 use crate::contestants::mapping::zeroing::BATCH;
 use crate::frame::{At, Results, median_of, together};
 use crate::model::Metric;
@@ -95,16 +96,33 @@ pub(super) const UNZEROED: [&str; 2] = ["madv-free", "pool-dirty"];
 /// The ways to get a large region.
 pub(super) const PLAIN_REGION: &str = "region-touch";
 pub(super) const POOL_REGION: &str = "region-pool";
+/// One cell for each size of huge pages below the largest.
+pub(super) const SMALL_HUGE_REGION: &str = "region-mthp";
 pub(super) const REGIONS: [&str; 8] = [
     PLAIN_REGION,
     "region-default",
     "region-populate",
-    "region-mthp",
+    SMALL_HUGE_REGION,
     "region-thp",
     "region-thp-populate",
     POOL_REGION,
     "region-pool-small",
 ];
+
+/// The cells of every way to get a large region.
+pub(super) fn regions<'r, 'a>(results: &'r Results<'a>) -> impl Iterator<Item = At<'r, 'a>> {
+    REGIONS
+        .into_iter()
+        .flat_map(|way| results.of(FIRST_TOUCH, way))
+}
+
+/// The way of a cell, with the size of its huge pages where it has several.
+pub(super) fn called(at: &At<'_, '_>) -> String {
+    match at.int(HUGE_KIB) {
+        Some(kib) => format!("{} {kib} KiB", at.name()),
+        None => at.name().to_owned(),
+    }
+}
 
 /// The supplies of the consumer's bill.
 pub(super) const WARM: &str = "bill-warm";

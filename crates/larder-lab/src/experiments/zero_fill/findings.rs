@@ -337,7 +337,7 @@ fn ahead(results: &Results<'_>) -> Option<Finding> {
 /// The candidate with the lowest cost, against the plain way.
 fn fastest<'r, 'a: 'r>(
     candidates: impl Iterator<Item = At<'r, 'a>>,
-    (called, plain): (&str, At<'_, '_>),
+    (plainly, plain): (&str, At<'_, '_>),
     metric: &str,
 ) -> Option<Finding> {
     let (_, best) = candidates
@@ -345,17 +345,17 @@ fn fastest<'r, 'a: 'r>(
         .filter_map(|at| Some((at.ratio(&plain, metric)?.value, at)))
         .min_by(|a, b| a.0.total_cmp(&b.0))?;
     let name = match best.name() {
-        POOL | POOL_REGION => "larder's PagePool",
-        name => name,
+        POOL | POOL_REGION => "larder's PagePool".to_owned(),
+        _ => called(&best),
     };
     let sentence = |r: &str, verdict| match verdict {
-        Verdict::Faster => format!("{name}, at {r} of {called}."),
+        Verdict::Faster => format!("{name}, at {r} of {plainly}."),
         Verdict::Noisy | Verdict::Refused => {
-            format!("{}: {name} takes {r} of {called}.", pays(verdict))
+            format!("{}: {name} takes {r} of {plainly}.", pays(verdict))
         }
-        _ => format!("None is surely faster than {called}: {name} takes {r} of it."),
+        _ => format!("None is surely faster than {plainly}: {name} takes {r} of it."),
     };
-    judged("", "", (name, &best), (called, &plain), metric, sentence)
+    judged("", "", (&name, &best), (plainly, &plain), metric, sentence)
 }
 
 fn fastest_way(results: &Results<'_>) -> Option<Finding> {
@@ -365,10 +365,9 @@ fn fastest_way(results: &Results<'_>) -> Option<Finding> {
 }
 
 fn cheapest_touch(results: &Results<'_>) -> Option<Finding> {
-    let find = |name| results.find(FIRST_TOUCH, name, &[]);
-    let ways = REGIONS.into_iter().filter_map(find);
-    let plain = ("touching pages of the smallest size", find(PLAIN_REGION)?);
-    fastest(ways, plain, AGAIN)
+    let plain = results.find(FIRST_TOUCH, PLAIN_REGION, &[])?;
+    let plain = ("touching pages of the smallest size", plain);
+    fastest(regions(results), plain, AGAIN)
 }
 
 fn first_pass(results: &Results<'_>) -> Option<Finding> {

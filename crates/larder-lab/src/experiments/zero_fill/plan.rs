@@ -4,7 +4,7 @@ use larder::os::zero::Zeroing;
 
 use super::ZERO_FILL;
 use super::cells::*;
-use crate::contestants::mapping::region::REGION_MIB;
+use crate::contestants::mapping::region::{HUGE_KIB, REGION_MIB, small_sizes};
 use crate::contestants::mapping::zeroing::{BATCH, cold_pages};
 use crate::frame::{Planner, cross};
 use crate::measure::{Experiment, Plan, PlanRequest};
@@ -130,9 +130,21 @@ pub(super) fn plan(request: &PlanRequest<'_>) -> Plan {
 
     // Without the plain way there is nothing to compare with.
     let params = Params::new().with("mib", REGION_MIB as i64);
-    let regions = here(cross(&REGIONS, &[params]));
+    let (sizes, off) = small_sizes();
+    let each = |way| match way {
+        SMALL_HUGE_REGION => sizes
+            .iter()
+            .map(|kib| Cell::new(way, params.clone().with(HUGE_KIB, *kib)))
+            .collect(),
+        way => vec![Cell::new(way, params.clone())],
+    };
+    let regions = here(REGIONS.into_iter().flat_map(each).collect());
     if regions.iter().any(|cell| cell.contestant == PLAIN_REGION) {
         group(FIRST_TOUCH, CPU, PLAIN_REGION, (0.22, 0.22), regions);
+    }
+    // Where all are off, the contestant has said so.
+    if let Some(off) = off.filter(|_| !sizes.is_empty()) {
+        plan.skip(SMALL_HUGE_REGION, off);
     }
     plan.finish()
 }

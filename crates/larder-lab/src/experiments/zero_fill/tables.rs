@@ -190,13 +190,12 @@ fn steps(results: &Results<'_>) -> Table {
 }
 
 fn first_touch(results: &Results<'_>) -> Table {
-    let find = |name| results.find(FIRST_TOUCH, name, &[]);
-    let plain = find(PLAIN_REGION);
+    let plain = results.find(FIRST_TOUCH, PLAIN_REGION, &[]);
     listing(
         "256 MiB got and touched, per 4 KiB",
-        REGIONS.into_iter().filter_map(find),
+        regions(results),
         vec![
-            Column::contestant("way"),
+            Column::by("way", |at| text(called(at))),
             Column::metric("first pass, CPU", CPU),
             Column::metric("first pass, wall", WALL),
             Column::against("of region-touch", plain, CPU),
