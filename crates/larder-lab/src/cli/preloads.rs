@@ -64,7 +64,12 @@ mod tests {
         };
         assert_eq!(
             users(&LARDER),
-            ["object-caches", "malloc-processes", "programs"]
+            [
+                "object-caches",
+                "alloc-sweep",
+                "malloc-processes",
+                "programs"
+            ]
         );
         assert_eq!(
             users(&SNMALLOC),

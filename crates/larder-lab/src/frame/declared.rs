@@ -4,8 +4,8 @@ use super::results::{Results, analysis};
 use crate::measure::{Contestant, Experiment, Plan, PlanRequest};
 use crate::model::{Analysis, Metric, RunRecord};
 
-/// Plans from what the samples of a plan say.
-pub(super) type Afresh = fn(&PlanRequest<'_>, &[Box<dyn Contestant>], &Results<'_>) -> Plan;
+/// Plans a stage from what the samples of the earlier ones say.
+pub(super) type Afresh = fn(&PlanRequest<'_>, &[Box<dyn Contestant>], &Results<'_>, usize) -> Plan;
 
 /// The declaration of an experiment, from which the frame makes the experiment.
 #[derive(Debug, Clone, Copy)]
@@ -26,7 +26,7 @@ pub struct Declared {
     pub brief: Option<&'static [&'static str]>,
     /// Which cells run.
     pub plan: fn(&PlanRequest<'_>, &[Box<dyn Contestant>]) -> Plan,
-    /// Which cells run once more, by what the plan's samples say; `None` is none.
+    /// Which cells run after the plan, stage by stage, by what the samples say; `None` is none.
     pub afresh: Option<Afresh>,
     /// What the samples say.
     pub analyse: fn(&Results<'_>) -> Analysis,
@@ -65,10 +65,10 @@ impl Experiment for Declared {
         (self.plan)(request, &self.contestants())
     }
 
-    fn afresh(&self, request: &PlanRequest<'_>, run: &RunRecord) -> Plan {
+    fn afresh(&self, request: &PlanRequest<'_>, run: &RunRecord, stage: usize) -> Plan {
         let results = Results::new(run, self.metrics);
         self.afresh.map_or_else(Plan::default, |afresh| {
-            afresh(request, &self.contestants(), &results)
+            afresh(request, &self.contestants(), &results, stage)
         })
     }
 

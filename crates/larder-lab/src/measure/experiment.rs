@@ -117,9 +117,10 @@ pub trait Experiment: Sync {
     }
     /// Which cells to run.
     fn plan(&self, request: &PlanRequest<'_>) -> Plan;
-    /// What to run after the plan, because of what its samples say: the worst cells once more, since the largest of many
-    /// ratios is large by chance, too.
-    fn afresh(&self, _request: &PlanRequest<'_>, _run: &RunRecord) -> Plan {
+    /// What to run after the plan and the stages before this one, because of what their samples say: the neighbours of the
+    /// worst cells, or the worst cells once more, since the largest of many ratios is large by chance, too. A stage without
+    /// groups is the last. It must not look at groups of its own or of later stages, which a run that goes on has already.
+    fn afresh(&self, _request: &PlanRequest<'_>, _run: &RunRecord, _stage: usize) -> Plan {
         Plan::default()
     }
     /// What the samples say. A pure function of the record, so that a stored run can be read again.

@@ -99,6 +99,12 @@ impl Options {
                 ),
             });
         }
+        self.narrow(&mut plan);
+        plan
+    }
+
+    /// Drops the cells that are not wanted, except each group's reference, and every group of which only that is left.
+    pub(super) fn narrow(&self, plan: &mut Plan) {
         plan.groups
             .retain(|group| group.cells.iter().any(|c| self.wants(c)));
         for group in &mut plan.groups {
@@ -109,7 +115,6 @@ impl Options {
             let share = (group.cells.len() + 1) as f64 / all as f64;
             group.round_guess = group.round_guess.mul_f64(share);
         }
-        plan
     }
 
     pub(super) fn wants(&self, cell: &Cell) -> bool {

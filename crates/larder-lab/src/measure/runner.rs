@@ -205,23 +205,28 @@ impl<'a> Runner<'a> {
             &mut record.skipped,
         );
         let begun = std::mem::take(&mut record.groups);
-        record.samples = samples;
-        record.groups = groups.iter().map(Live::record).collect();
-        let afresh = experiment.afresh(&options.request(&record.machine), &record);
-        // What runs afresh follows from the samples of the plan alone, so a run that goes on comes to the same cells.
-        record.groups = begun;
-        let mut afresh: Vec<Live> = (afresh.groups.into_iter())
-            .map(|group| live(group, &record))
-            .collect();
-        samples = std::mem::take(&mut record.samples);
-        self.rounds(
-            experiment,
-            options,
-            &mut afresh,
-            &mut samples,
-            &mut record.skipped,
-        );
-        groups.extend(afresh);
+        for stage in 0.. {
+            record.samples = samples;
+            record.groups = groups.iter().map(Live::record).collect();
+            let mut plan = experiment.afresh(&options.request(&record.machine), &record, stage);
+            options.narrow(&mut plan);
+            // What runs afresh follows from the samples before it alone, so a run that goes on comes to the same cells.
+            record.groups.clone_from(&begun);
+            let afresh = plan.groups.into_iter();
+            let mut afresh: Vec<Live> = afresh.map(|group| live(group, &record)).collect();
+            samples = std::mem::take(&mut record.samples);
+            if afresh.is_empty() {
+                break;
+            }
+            self.rounds(
+                experiment,
+                options,
+                &mut afresh,
+                &mut samples,
+                &mut record.skipped,
+            );
+            groups.extend(afresh);
+        }
         let skipped = &mut record.skipped;
         let repeats = self.repeat_noisy(experiment, options, &mut groups, &mut samples);
         self.progress.end();

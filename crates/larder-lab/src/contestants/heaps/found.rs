@@ -15,12 +15,11 @@ pub(crate) const LARDER: &str = "larder";
 const VARIABLE: &str = "LARDER_MALLOC";
 
 /// Files of today's mallocs by contestant, the best first: what distributions install.
-const FILES: [(&str, &[&str]); 6] = [
+const FILES: [(&str, &[&str]); 7] = [
     ("jemalloc", &["libjemalloc.so.2", "libjemalloc.so"]),
-    (
-        "mimalloc",
-        &["libmimalloc.so.3", "libmimalloc.so.2", "libmimalloc.so"],
-    ),
+    ("mimalloc", &["libmimalloc.so.3", "libmimalloc.so"]),
+    // Its second version is kept up beside the third.
+    ("mimalloc-2", &["libmimalloc.so.2"]),
     (
         "tcmalloc",
         &[

@@ -16,12 +16,12 @@ use super::{ALIGN, Heap, Heaps};
 /// The layout of a block.
 ///
 /// # Safety
-/// The size is at most `isize::MAX - 15`, as that of every block is.
+/// The block has this size and alignment, which are those of a layout.
 #[inline(always)]
-unsafe fn layout(bytes: usize) -> Layout {
-    debug_assert!(Layout::from_size_align(bytes, ALIGN).is_ok());
-    // SAFETY: the alignment is a power of two; the size is the caller's promise.
-    unsafe { Layout::from_size_align_unchecked(bytes, ALIGN) }
+unsafe fn layout(bytes: usize, align: usize) -> Layout {
+    debug_assert!(Layout::from_size_align(bytes, align).is_ok());
+    // SAFETY: the caller's promise.
+    unsafe { Layout::from_size_align_unchecked(bytes, align) }
 }
 
 /// The layout of a block that is asked for.
@@ -101,7 +101,34 @@ impl Heap for heap::Heap {
     #[inline(always)]
     unsafe fn free(&mut self, block: NonNull<u8>, bytes: usize) {
         // SAFETY: from a heap of the same classes with this layout, given up by the caller.
-        unsafe { self.dealloc(block, layout(bytes)) };
+        unsafe { self.dealloc(block, layout(bytes, ALIGN)) };
+    }
+
+    #[inline(always)]
+    fn alloc_zeroed(&mut self, bytes: usize) -> Option<NonNull<u8>> {
+        heap::Heap::alloc_zeroed(self, asked(bytes)?).ok()
+    }
+
+    #[inline(always)]
+    fn alloc_aligned(&mut self, bytes: usize, align: usize) -> Option<NonNull<u8>> {
+        heap::Heap::alloc(self, Layout::from_size_align(bytes, align).ok()?).ok()
+    }
+
+    #[inline(always)]
+    unsafe fn free_aligned(&mut self, block: NonNull<u8>, bytes: usize, align: usize) {
+        // SAFETY: as in `free`.
+        unsafe { self.dealloc(block, layout(bytes, align)) };
+    }
+
+    #[inline(always)]
+    unsafe fn realloc(
+        &mut self,
+        block: NonNull<u8>,
+        bytes: usize,
+        to: usize,
+    ) -> Option<NonNull<u8>> {
+        // SAFETY: as in `free`.
+        unsafe { heap::Heap::realloc(self, block, layout(bytes, ALIGN), asked(to)?) }.ok()
     }
 }
 
@@ -136,7 +163,7 @@ impl Heap for ClassesRef<'_> {
     #[inline(always)]
     unsafe fn free(&mut self, block: NonNull<u8>, bytes: usize) {
         // SAFETY: from these classes with this layout, given up by the caller.
-        unsafe { self.0.dealloc(block, layout(bytes)) };
+        unsafe { self.0.dealloc(block, layout(bytes, ALIGN)) };
     }
 }
 
@@ -167,6 +194,38 @@ impl Heap for LarderGlobal {
     #[inline(always)]
     unsafe fn free(&mut self, block: NonNull<u8>, bytes: usize) {
         // SAFETY: from this allocator with this layout, given up by the caller.
-        unsafe { GlobalAlloc::dealloc(&Larder, block.as_ptr(), layout(bytes)) };
+        unsafe { GlobalAlloc::dealloc(&Larder, block.as_ptr(), layout(bytes, ALIGN)) };
+    }
+
+    #[inline(always)]
+    fn alloc_zeroed(&mut self, bytes: usize) -> Option<NonNull<u8>> {
+        // SAFETY: no caller asks for 0 bytes.
+        NonNull::new(unsafe { GlobalAlloc::alloc_zeroed(&Larder, asked(bytes)?) })
+    }
+
+    #[inline(always)]
+    fn alloc_aligned(&mut self, bytes: usize, align: usize) -> Option<NonNull<u8>> {
+        let layout = Layout::from_size_align(bytes, align).ok()?;
+        // SAFETY: no caller asks for 0 bytes.
+        NonNull::new(unsafe { GlobalAlloc::alloc(&Larder, layout) })
+    }
+
+    #[inline(always)]
+    unsafe fn free_aligned(&mut self, block: NonNull<u8>, bytes: usize, align: usize) {
+        // SAFETY: as in `free`.
+        unsafe { GlobalAlloc::dealloc(&Larder, block.as_ptr(), layout(bytes, align)) };
+    }
+
+    #[inline(always)]
+    unsafe fn realloc(
+        &mut self,
+        block: NonNull<u8>,
+        bytes: usize,
+        to: usize,
+    ) -> Option<NonNull<u8>> {
+        // SAFETY: as in `free`; no caller asks for 0 bytes.
+        NonNull::new(unsafe {
+            GlobalAlloc::realloc(&Larder, block.as_ptr(), layout(bytes, ALIGN), to)
+        })
     }
 }

@@ -51,6 +51,47 @@ pub trait Heap {
     /// # Safety
     /// The block came from a heap of the same [`Heaps`] for as many bytes, and is not used afterwards.
     unsafe fn free(&mut self, block: NonNull<u8>, bytes: usize);
+
+    /// As [`alloc`](Self::alloc), and every byte is zero. Goes back by [`free`](Self::free).
+    fn alloc_zeroed(&mut self, bytes: usize) -> Option<NonNull<u8>> {
+        let block = self.alloc(bytes)?;
+        // SAFETY: the block has as many bytes.
+        unsafe { block.write_bytes(0, bytes) };
+        Some(block)
+    }
+
+    /// A block at a multiple of `align`, a power of two; `None` also where the allocator has no such blocks.
+    fn alloc_aligned(&mut self, bytes: usize, align: usize) -> Option<NonNull<u8>> {
+        (align <= ALIGN).then(|| self.alloc(bytes)).flatten()
+    }
+
+    /// Takes a block back that [`alloc_aligned`](Self::alloc_aligned) gave.
+    ///
+    /// # Safety
+    /// As for [`free`](Self::free), with this alignment.
+    unsafe fn free_aligned(&mut self, block: NonNull<u8>, bytes: usize, _align: usize) {
+        // SAFETY: the caller's promise.
+        unsafe { self.free(block, bytes) };
+    }
+
+    /// Makes a block larger; it may move. Where there is no memory it stays as it is.
+    ///
+    /// # Safety
+    /// As for [`free`](Self::free), unless it is `None`; `to` is not less than `bytes`.
+    unsafe fn realloc(
+        &mut self,
+        block: NonNull<u8>,
+        bytes: usize,
+        to: usize,
+    ) -> Option<NonNull<u8>> {
+        let larger = self.alloc(to)?;
+        // SAFETY: both have as many bytes, and they are two blocks; the caller gives the first one up.
+        unsafe {
+            larger.copy_from_nonoverlapping(block, bytes);
+            self.free(block, bytes);
+        }
+        Some(larger)
+    }
 }
 
 /// What all threads of a run share.

@@ -47,6 +47,29 @@ impl Heap for RpmallocThread {
         // SAFETY: allocated by rpmalloc and given up by the caller; the thread is signed in.
         unsafe { rpmalloc_sys::rpfree(block.as_ptr().cast()) };
     }
+
+    #[inline(always)]
+    fn alloc_zeroed(&mut self, bytes: usize) -> Option<NonNull<u8>> {
+        // SAFETY: as in `alloc`.
+        NonNull::new(unsafe { rpmalloc_sys::rpcalloc(1, bytes) }.cast())
+    }
+
+    #[inline(always)]
+    fn alloc_aligned(&mut self, bytes: usize, align: usize) -> Option<NonNull<u8>> {
+        // SAFETY: as in `alloc`; the alignment is a power of two.
+        NonNull::new(unsafe { rpmalloc_sys::rpaligned_alloc(align, bytes) }.cast())
+    }
+
+    #[inline(always)]
+    unsafe fn realloc(
+        &mut self,
+        block: NonNull<u8>,
+        _bytes: usize,
+        to: usize,
+    ) -> Option<NonNull<u8>> {
+        // SAFETY: allocated by rpmalloc and given up by the caller; the thread is signed in.
+        NonNull::new(unsafe { rpmalloc_sys::rprealloc(block.as_ptr().cast(), to) }.cast())
+    }
 }
 
 impl Drop for RpmallocThread {

@@ -2,11 +2,11 @@
 
 /// xorshift64* (Marsaglia 2003, Vigna 2016): a few instructions, so that the allocator is what is timed.
 #[derive(Debug, Clone)]
-pub(super) struct Draw(u64);
+pub(in crate::experiments) struct Draw(u64);
 
 impl Draw {
     /// A stream of its own for each number.
-    pub(super) fn new(stream: usize) -> Self {
+    pub(in crate::experiments) fn new(stream: usize) -> Self {
         // The constants are odd, so that no stream begins at zero.
         let mut draw =
             Self((stream as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0xd1b5_4a32_d192_ed03);
@@ -26,7 +26,7 @@ impl Draw {
 
     /// A number below `n`, which is at least 1 and below 2^32 (Lemire 2019, without the rejection).
     #[inline(always)]
-    pub(super) fn below(&mut self, n: usize) -> usize {
+    pub(in crate::experiments) fn below(&mut self, n: usize) -> usize {
         (((self.next() >> 32) * n as u64) >> 32) as usize
     }
 

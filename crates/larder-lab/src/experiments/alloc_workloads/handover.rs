@@ -2,23 +2,20 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::stamp::{Block, Lost, give_all};
-use crate::contestants::heaps::{Heap, Heaps};
-
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A mailbox for each thread. No thread waits: what does not fit comes back.
 #[derive(Debug)]
-pub(super) struct Mailboxes {
-    boxes: Vec<Mutex<Vec<Block>>>,
+pub(in crate::experiments) struct Mailboxes<T> {
+    boxes: Vec<Mutex<Vec<T>>>,
     room: usize,
 }
 
-impl Mailboxes {
+impl<T> Mailboxes<T> {
     /// `threads` boxes with room for about `room` blocks each.
-    pub(super) fn new(threads: usize, room: usize) -> Self {
+    pub(in crate::experiments) fn new(threads: usize, room: usize) -> Self {
         Self {
             // A box never grows: its memory would come from an allocator that may be the one that is measured.
             boxes: (0..threads)
@@ -29,38 +26,34 @@ impl Mailboxes {
     }
 
     /// Two empty vectors as large as a box: for what goes and for what comes.
-    pub(super) fn vectors(&self) -> [Vec<Block>; 2] {
+    pub(in crate::experiments) fn vectors(&self) -> [Vec<T>; 2] {
         [(); 2].map(|()| Vec::with_capacity(2 * self.room))
     }
 
     /// Sends the blocks that are `away` to the next thread, and gives back what came, and what finds no room there.
     ///
     /// # Errors
-    /// A block is not as its owner left it.
-    pub(super) fn exchange<H: Heap>(
+    /// The first one of `give`; the rest is given up.
+    pub(in crate::experiments) fn exchange<E>(
         &self,
-        heap: &mut H,
         thread: usize,
-        [away, came]: &mut [Vec<Block>; 2],
-    ) -> Result<(), Lost> {
+        [away, came]: &mut [Vec<T>; 2],
+        mut give: impl FnMut(T) -> Result<(), E>,
+    ) -> Result<(), E> {
         let mut next = lock(&self.boxes[(thread + 1) % self.boxes.len()]);
         if next.len() + away.len() <= 2 * self.room {
             next.append(away);
         }
         drop(next);
-        give_all(away.drain(..), heap)?;
+        away.drain(..).try_for_each(&mut give)?;
         // The empty vector becomes the box.
         std::mem::swap(came, &mut *lock(&self.boxes[thread]));
-        give_all(came.drain(..), heap)
+        came.drain(..).try_for_each(give)
     }
 
-    /// Gives everything back that is left when the threads have ended.
-    ///
-    /// # Errors
-    /// As [`exchange`](Self::exchange).
-    pub(super) fn end<H: Heaps>(self, heaps: &H) -> anyhow::Result<()> {
+    /// What is left when the threads have ended.
+    pub(in crate::experiments) fn rest(self) -> impl Iterator<Item = T> {
         let boxes = self.boxes.into_iter();
-        let rest = boxes.flat_map(|own| own.into_inner().unwrap_or_else(PoisonError::into_inner));
-        Ok(give_all(rest, &mut heaps.local()?)?)
+        boxes.flat_map(|own| own.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 }

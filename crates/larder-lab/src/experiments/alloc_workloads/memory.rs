@@ -4,7 +4,7 @@ use crate::contestants::timing::{bytes_of, resident_bytes};
 
 /// Watches this process's memory.
 #[derive(Debug)]
-pub(super) struct Memory {
+pub(in crate::experiments) struct Memory {
     before: u64,
     /// Whether the kernel forgot the peak so far.
     fresh: bool,
@@ -12,7 +12,7 @@ pub(super) struct Memory {
 
 impl Memory {
     /// From now on.
-    pub(super) fn watch() -> Self {
+    pub(in crate::experiments) fn watch() -> Self {
         // "5" resets the peak of resident memory (proc(5), /proc/pid/clear_refs).
         let fresh = std::fs::write("/proc/self/clear_refs", "5").is_ok();
         Self {
@@ -24,7 +24,7 @@ impl Memory {
     /// Growth of resident memory at its highest; `None` where the kernel does not forget earlier peaks.
     ///
     /// The kernel counts in batches for each CPU: a quarter of a MiB may be missing.
-    pub(super) fn peak(&self) -> Option<u64> {
+    pub(in crate::experiments) fn peak(&self) -> Option<u64> {
         if !self.fresh {
             return None;
         }

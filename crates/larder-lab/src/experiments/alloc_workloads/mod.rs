@@ -3,14 +3,14 @@
 //!
 //! `work` has the workloads; `stamp` checks the ownership of blocks; `workload` runs and measures one.
 
-mod draw;
-mod handover;
-mod memory;
+pub(super) mod draw;
+pub(super) mod handover;
+pub(super) mod memory;
 mod plan;
 mod report;
 mod stamp;
 mod work;
-mod workload;
+pub(super) mod workload;
 
 use super::allocators::{Work, classes, peers};
 use crate::contestants::heaps::{Heaps, LarderGlobal, LarderHeaps, LarderPrivate};

@@ -40,33 +40,33 @@ impl Job {
     }
 }
 
-/// Runs `work(thread)` in as many threads, each of which returns its operations.
-pub(super) fn in_threads(
+/// Runs `work(thread)` in as many threads; what each returned.
+pub(in crate::experiments) fn in_threads<T: Send>(
     threads: usize,
-    work: impl Fn(usize) -> anyhow::Result<u64> + Sync,
-) -> anyhow::Result<u64> {
+    work: impl Fn(usize) -> anyhow::Result<T> + Sync,
+) -> anyhow::Result<Vec<T>> {
     let work = &work;
     std::thread::scope(|scope| {
         let handles: Vec<_> = (0..threads)
             .map(|thread| scope.spawn(move || work(thread)))
             .collect();
-        let mut ops = 0;
         // All are joined before the first error is returned.
         let ends: Vec<_> = handles.into_iter().map(|handle| handle.join()).collect();
-        for end in ends {
-            ops += end.map_err(|_| anyhow!("a thread of the workload panicked"))??;
-        }
-        Ok(ops)
+        let end = |end: std::thread::Result<_>| {
+            end.map_err(|_| anyhow!("a thread of the workload panicked"))?
+        };
+        ends.into_iter().map(end).collect()
     })
 }
 
-/// The same, each thread with a heap of its own.
+/// The same, each thread with a heap of its own; the sum of what each returned.
 pub(super) fn with_heaps<'h, H: Heaps>(
     heaps: &'h H,
     threads: usize,
     work: impl Fn(&mut H::Local<'h>, usize) -> Result<u64, Lost> + Sync,
 ) -> anyhow::Result<u64> {
-    in_threads(threads, |thread| Ok(work(&mut heaps.local()?, thread)?))
+    let ops = in_threads(threads, |thread| Ok(work(&mut heaps.local()?, thread)?))?;
+    Ok(ops.iter().sum())
 }
 
 /// Runs a workload once, by `work`, which returns the number of operations that it did, and measures it.

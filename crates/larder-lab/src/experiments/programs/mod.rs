@@ -10,7 +10,7 @@ use anyhow::Context;
 
 use self::process::{CPU, FAULTS, Malloc, PEAK, Program, SECONDS, Shop};
 use self::report::SYSTEM;
-use self::work::{ALL, find};
+use self::work::{ALL, bench, find};
 use crate::contestants::heaps::PRELOADED;
 use crate::contestants::heaps::found::{LARDER, Library, contestants, found};
 use crate::frame::{Declared, Planner, bench};
@@ -123,7 +123,20 @@ fn planned(
         plan.skip("every program", why);
         return plan.finish();
     }
-    for program in &ALL {
+    let of_bench: &[Program] = match bench::folder() {
+        Some(_) if !plan.quick() => &bench::ALL,
+        Some(_) => {
+            let why = "they take too long for the quick form; run with --full";
+            plan.skip("programs of mimalloc-bench", why);
+            &[]
+        }
+        None => {
+            let why = format!("{} names no folder with them", bench::VARIABLE);
+            plan.skip("programs of mimalloc-bench", why);
+            &[]
+        }
+    };
+    for program in ALL.iter().chain(of_bench) {
         let long = (plan.quick() && !program.quick)
             .then(|| "it takes too long for the quick form; run with --full".to_owned());
         if let Some(why) = missing(program).or(long) {
@@ -165,11 +178,11 @@ mod tests {
 
     #[test]
     fn an_unknown_program_is_an_error_that_names_the_known() {
-        let params = Params::new().with_text("program", "emacs").with("scale", 1);
+        let params = Params::new().with_text("program", "edlin").with("scale", 1);
         let error = run(&params, &Malloc::default()).expect_err("unknown");
         let error = error.to_string();
         assert!(
-            error.contains("emacs") && error.contains("python-objects"),
+            error.contains("edlin") && error.contains("python-objects"),
             "{error}"
         );
     }

@@ -25,6 +25,9 @@ pub(super) const FAULTS: &str = "faults";
 /// What a program wrote, as a number.
 pub const OUTPUT: &str = "output";
 
+/// The file that has what the last command wrote.
+pub(super) const SAID: &str = "larder-stdout";
+
 /// A real program and its work.
 #[derive(Debug)]
 pub(super) struct Program {
@@ -293,7 +296,7 @@ impl Malloc {
     }
 
     fn step(&self, shop: &Shop, step: &Step, output: &mut Output) -> anyhow::Result<Spent> {
-        let (said, complained) = (shop.path("larder-stdout"), shop.path("larder-stderr"));
+        let (said, complained) = (shop.path(SAID), shop.path("larder-stderr"));
         let mut command = self.command(shop, &step.program);
         command
             .args(&step.words)

@@ -4,9 +4,10 @@ use super::process::{CPU, FAULTS, OUTPUT, PEAK, SECONDS};
 use super::work::find;
 use crate::contestants::heaps::PRELOADED;
 use crate::contestants::heaps::found::{LARDER, contestants};
-use crate::frame::words::{Bound, TOO_NOISY, noted, ratio, short};
+use crate::frame::words::{Bound, TOO_NOISY, exact, noted, ratio, short};
 use crate::frame::{
-    At, Results, each, family, finding, grid, not_measured, number, shown, text, worst,
+    At, Results, combined, each, family, finding, grid, median_of, not_measured, number, shown,
+    text, together, worst,
 };
 use crate::measure::Comparison;
 use crate::model::{Analysis, Block, Finding, Goal, GoalState, Section, Table, Value};
@@ -17,6 +18,12 @@ pub(super) const SYSTEM: &str = "system";
 
 /// The most that larder's malloc may cost.
 const MOST: f64 = 1.01;
+
+/// The most that the peaks may be in the mean.
+const MOST_PEAK: f64 = 1.1;
+
+/// Programs at least that a run of so many should decide.
+const DECIDED: usize = 15;
 
 /// A program of a run.
 struct Row<'r, 'a> {
@@ -197,10 +204,41 @@ fn what_they_do(rows: &[Row<'_, '_>]) -> Table {
     .folded()
 }
 
-/// One goal, which speaks of the program that is farthest from it.
+/// One goal on the time of each program, which speaks of the one that is farthest from it, one on how many a full run decides,
+/// and one on the mean of their peaks.
 fn goals(rows: &[Row<'_, '_>]) -> Vec<Goal> {
     let goals = rows.iter().map(|row| (row.program.to_owned(), goal(row)));
-    each(Bound::AtMost(MOST), goals).into_iter().collect()
+    let time = each(Bound::AtMost(MOST), goals);
+    let known: Vec<Slower> = rows.iter().filter_map(|row| Some(slower(row)?.0)).collect();
+    let is_decided = |is: &&Slower| matches!(is, Slower::Yes | Slower::No);
+    let decided = known.iter().filter(is_decided).count();
+    let decided = (known.len() >= DECIDED).then(|| {
+        let note = format!("of {} programs", known.len());
+        let what = "real programs whose time this run decides within 1 %";
+        let bound = Bound::AtLeast(DECIDED as f64);
+        let goal = bound.goal(
+            what,
+            "the system's malloc",
+            Some(exact(decided as f64)),
+            None,
+            note,
+        );
+        goal.in_unit("")
+    });
+    let peaks = rows.iter().filter_map(|row| {
+        let (own, system) = (row.of(LARDER)?.by_round(PEAK), row.system.by_round(PEAK));
+        Some(combined(&own, &system, |own, system| (own / system).ln()))
+    });
+    let peaks: Vec<_> = peaks.collect();
+    let peak = (peaks.len() > 1).then(|| {
+        let mean = together(&peaks, |logs| {
+            (logs.iter().sum::<f64>() / logs.len() as f64).exp()
+        });
+        let what = "real programs with larder's malloc preloaded: peak, mean";
+        let note = format!("over {} programs", peaks.len());
+        Bound::AtMost(MOST_PEAK).goal(what, "the system's malloc", median_of(&mean), None, note)
+    });
+    time.into_iter().chain(decided).chain(peak).collect()
 }
 
 fn goal(row: &Row<'_, '_>) -> Goal {

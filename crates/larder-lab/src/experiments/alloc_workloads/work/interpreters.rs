@@ -13,7 +13,7 @@ const OBJECTS: usize = 300;
 
 /// `interpreters`.
 pub(super) fn run<H: Heaps>(heaps: &H, job: &Job) -> anyhow::Result<u64> {
-    in_threads(job.threads, |thread| {
+    let ops = in_threads(job.threads, |thread| {
         let lives = job.share().div_ceil(OBJECTS as u64);
         let mut draw = Draw::new(thread);
         let mut owner = Owner::new(thread);
@@ -32,7 +32,8 @@ pub(super) fn run<H: Heaps>(heaps: &H, job: &Job) -> anyhow::Result<u64> {
             drop(heap);
         }
         Ok(lives * OBJECTS as u64)
-    })
+    })?;
+    Ok(ops.iter().sum())
 }
 
 /// What an interpreter does: some of its objects live to its end, others are replaced.

@@ -22,14 +22,14 @@ pub(super) fn run<H: Heaps>(heaps: &H, job: &Job) -> anyhow::Result<u64> {
     let ops = with_heaps(heaps, job.threads, |heap, thread| {
         rounds(heap, &mail, thread, count)
     })?;
-    mail.end(heaps)?;
+    give_all(mail.rest(), &mut heaps.local()?)?;
     Ok(ops)
 }
 
 #[inline(never)]
 fn rounds<H: Heap>(
     heap: &mut H,
-    mail: &Mailboxes,
+    mail: &Mailboxes<Block>,
     thread: usize,
     rounds: u64,
 ) -> Result<u64, Lost> {
@@ -49,7 +49,7 @@ fn rounds<H: Heap>(
                 block.give(heap)?;
             }
         }
-        mail.exchange(heap, thread, &mut passing)?;
+        mail.exchange(thread, &mut passing, |block| block.give(heap))?;
     }
     give_all(slots, heap)?;
     Ok(rounds * ROUND as u64)

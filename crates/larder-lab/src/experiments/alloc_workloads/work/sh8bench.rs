@@ -2,7 +2,7 @@
 
 use super::super::draw::Draw;
 use super::super::handover::Mailboxes;
-use super::super::stamp::{Block, Lost, Owner};
+use super::super::stamp::{Block, Lost, Owner, give_all};
 use super::super::workload::{Job, with_heaps};
 use super::sh6bench::{BYTES, TABLE, every_second, fill};
 use crate::contestants::heaps::{Heap, Heaps};
@@ -14,14 +14,14 @@ pub(super) fn run<H: Heaps>(heaps: &H, job: &Job) -> anyhow::Result<u64> {
     let ops = with_heaps(heaps, job.threads, |heap, thread| {
         tables(heap, &mail, thread, passes)
     })?;
-    mail.end(heaps)?;
+    give_all(mail.rest(), &mut heaps.local()?)?;
     Ok(ops)
 }
 
 #[inline(never)]
 fn tables<H: Heap>(
     heap: &mut H,
-    mail: &Mailboxes,
+    mail: &Mailboxes<Block>,
     thread: usize,
     passes: u64,
 ) -> Result<u64, Lost> {
@@ -32,7 +32,7 @@ fn tables<H: Heap>(
     for _ in 0..passes {
         fill(heap, &mut owner, &mut draw, &sizes, &mut table)?;
         every_second(heap, &mut table, &mut passing[0])?;
-        mail.exchange(heap, thread, &mut passing)?;
+        mail.exchange(thread, &mut passing, |block| block.give(heap))?;
     }
     Ok(passes * TABLE as u64)
 }

@@ -1,4 +1,4 @@
-//! The C and C++ compilers: generated sources, and SQLite's where cargo's registry has it.
+//! Compilers: generated sources, and SQLite's where cargo's registry has it.
 
 use std::path::PathBuf;
 
@@ -34,6 +34,52 @@ pub(super) const C: Program = Program {
     },
     ..CPP
 };
+
+/// The same functions by LLVM.
+pub(super) const CLANG: Program = Program {
+    name: "clang",
+    about: "clang -O2: the functions of cc",
+    tools: &["clang"],
+    scale: 15,
+    quick: false,
+    run: |shop, malloc| {
+        let source = shop.write("work.c", &c(shop.scale))?;
+        compile(shop, malloc, "clang", "-O2", &source)
+    },
+    ..CPP
+};
+
+/// Generic types over the standard library. The compiler that Rust's own builds bring has a jemalloc linked in.
+pub(super) const RUSTC: Program = Program {
+    name: "rustc",
+    about: "rustc -O: generated generic types over the standard library's maps and strings",
+    tools: &["rustc"],
+    scale: 2,
+    quick: false,
+    run: |shop, malloc| {
+        let source = shop.write("work.rs", &rust(shop.scale))?;
+        let source = source.to_string_lossy();
+        let words = "--edition 2021 --crate-type lib --crate-name work --emit obj -O -C codegen-units=1 -o work.o";
+        let words: Vec<&str> = words.split(' ').chain([&*source]).collect();
+        let step = Step::new(rustc(shop)?, &words).makes(shop.path("work.o"));
+        commands(shop, malloc, &[step])
+    },
+    ..CPP
+};
+
+/// The compiler itself: what PATH has may be rustup, which looks for it.
+fn rustc(shop: &Shop) -> anyhow::Result<PathBuf> {
+    let said = Malloc::default()
+        .command(shop, &tool("rustc")?)
+        .args(["--print", "sysroot"])
+        .env("HOME", std::env::var_os("HOME").unwrap_or_default())
+        .output()
+        .context("rustc cannot be run")?;
+    let root = PathBuf::from(String::from_utf8_lossy(&said.stdout).trim());
+    let path = root.join("bin/rustc");
+    anyhow::ensure!(path.is_file(), "rustc does not say where it is");
+    Ok(path)
+}
 
 /// A quarter of a million lines.
 pub(super) const SQLITE: Program = Program {
@@ -97,6 +143,17 @@ fn cpp(scale: usize) -> String {
     format!("{}{classes}", include_str!("inputs/headers.cpp"))
 }
 
+/// A Rust source of 20 types for each unit of `scale`.
+fn rust(scale: usize) -> String {
+    let item = |i: usize| {
+        let odd = (2 * i % 17 + 3).to_string();
+        let text = include_str!("inputs/item.rs").replace("@N@", &i.to_string());
+        text.replace("@ODD@", &odd)
+    };
+    let items: String = (0..20 * scale).map(item).collect();
+    format!("use std::collections::{{BTreeMap, HashMap}};\n{items}")
+}
+
 /// A C source of `scale` functions.
 fn c(scale: usize) -> String {
     let function = |i: usize| {
@@ -128,5 +185,6 @@ mod tests {
         assert_eq!(c(3), c(3));
         assert_eq!(cpp(4).matches("\nclass C").count(), 4);
         assert_eq!(c(5).matches("\nint f").count(), 5);
+        assert_eq!(rust(3).matches("\npub struct Item").count(), 60);
     }
 }

@@ -1,15 +1,18 @@
 //! The programs: the work of each, and the part of its output that must be the same with every malloc.
 
+pub(super) mod bench;
 mod compile;
 mod git;
+mod postgres;
 mod redis;
 mod scripts;
+mod server;
 mod z3;
 
 use super::process::Program;
 
 /// Every program, in the order of the tables.
-pub(super) const ALL: [Program; 13] = [
+pub(super) const ALL: [Program; 23] = [
     scripts::PYTHON,
     scripts::PYTHON_MALLOC,
     scripts::PYTHON_TEXT,
@@ -23,11 +26,22 @@ pub(super) const ALL: [Program; 13] = [
     redis::REDIS,
     scripts::GHOSTSCRIPT,
     z3::Z3,
+    scripts::NODE,
+    scripts::JAVA,
+    scripts::RUBY,
+    scripts::PHP,
+    postgres::POSTGRES,
+    scripts::EMACS,
+    scripts::FFMPEG,
+    compile::CLANG,
+    compile::RUSTC,
+    scripts::ERLANG,
 ];
 
 /// The program of a group.
 pub(super) fn find(name: &str) -> Option<&'static Program> {
-    ALL.iter().find(|program| program.name == name)
+    let mut all = ALL.iter().chain(&bench::ALL);
+    all.find(|program| program.name == name)
 }
 
 #[cfg(test)]
@@ -70,7 +84,7 @@ mod tests {
 
     #[test]
     fn names_differ_and_what_is_missing_is_named() {
-        for program in &ALL {
+        for program in ALL.iter().chain(&bench::ALL) {
             assert_eq!(find(program.name).map(|p| p.about), Some(program.about));
         }
         let absent = |tools: &'static [&'static str]| {

@@ -1,12 +1,12 @@
 //! Redis: redis-benchmark asks a server on a socket of its own; the server runs on the malloc under test, the client on the system's.
 
-use std::path::PathBuf;
-use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Stdio;
+use std::time::Instant;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
 
-use super::super::process::{Malloc, Output, Program, Shop, Spent, measures, wait};
+use super::super::process::{Malloc, Output, Program, Shop, Spent, measures};
+use super::server::Server;
 use crate::experiments::scratch::tool;
 use crate::model::Measures;
 
@@ -28,9 +28,6 @@ const OPTIONS: &str = "--port 0 --unixsocket redis.sock --save  --appendonly no 
 /// Of the benchmark, beside the number of its requests.
 const BENCHMARK: &str = "-q -c 20 -P 16 -d 120 -t set,get,lpush,lpop,sadd,hset,zadd,mset -n";
 
-/// How long the server may take to begin.
-const PATIENCE: Duration = Duration::from_secs(20);
-
 /// What is asked at the end: the same with every malloc.
 const QUESTIONS: [&[&str]; 6] = [
     &["dbsize"],
@@ -41,18 +38,6 @@ const QUESTIONS: [&[&str]; 6] = [
     &["strlen", "key:__rand_int__"],
 ];
 
-/// A server that ends with this value.
-struct Server(Option<Child>);
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        if let Some(mut child) = self.0.take() {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
-}
-
 fn run(shop: &Shop, malloc: &Malloc) -> anyhow::Result<Measures> {
     let server = tool("redis-server")?;
     malloc.check(shop, &server)?;
@@ -61,10 +46,7 @@ fn run(shop: &Shop, malloc: &Malloc) -> anyhow::Result<Measures> {
         .args(OPTIONS.split(' '))
         .stdout(Stdio::null())
         .stderr(Stdio::null());
-    die_with_us(&mut command);
-    let child = command.spawn().context("redis-server cannot be run")?;
-    let mut server = Server(Some(child));
-    await_socket(&mut server, shop.path(SOCKET))?;
+    let server = Server::start(command, &shop.path(SOCKET))?;
 
     let begin = Instant::now();
     let count = (10_000 * shop.scale).to_string();
@@ -78,9 +60,7 @@ fn run(shop: &Shop, malloc: &Malloc) -> anyhow::Result<Measures> {
     }
     // The server ends while it answers.
     ask(shop, "redis-cli", &["shutdown", "nosave"])?;
-    let child = server.0.take().context("redis-server is gone")?;
-    let (status, spent) = wait(child)?;
-    ensure!(status.success(), "redis-server ended with {status}");
+    let spent = server.end()?;
     Ok(measures(Spent { seconds, ..spent }, output))
 }
 
@@ -100,32 +80,4 @@ fn ask(shop: &Shop, client: &str, words: &[&str]) -> anyhow::Result<Vec<u8>> {
         complaint.lines().next().unwrap_or("it said nothing")
     );
     Ok(said.stdout)
-}
-
-fn await_socket(server: &mut Server, socket: PathBuf) -> anyhow::Result<()> {
-    let begin = Instant::now();
-    while std::os::unix::net::UnixStream::connect(&socket).is_err() {
-        let ended = server
-            .0
-            .as_mut()
-            .and_then(|child| child.try_wait().ok().flatten());
-        if let Some(status) = ended {
-            server.0 = None;
-            bail!("redis-server ended with {status} before it listened");
-        }
-        ensure!(begin.elapsed() < PATIENCE, "redis-server does not listen");
-        std::thread::sleep(Duration::from_millis(2));
-    }
-    Ok(())
-}
-
-/// A worker that is ended at its limit must not leave a server behind.
-fn die_with_us(command: &mut std::process::Command) {
-    use std::os::unix::process::CommandExt;
-    let die = || {
-        rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
-        Ok(())
-    };
-    // SAFETY: between fork and exec only prctl is called, which is a bare system call.
-    unsafe { command.pre_exec(die) };
 }

@@ -1,4 +1,4 @@
-//! Interpreters: Python, Perl, Ghostscript and SQLite, each with a script that is in `inputs`.
+//! Interpreters and their like, each with a script that is in `inputs`.
 
 use std::path::PathBuf;
 
@@ -100,6 +100,152 @@ pub(super) const SQLITE_FILE: Program = Program {
     run: |shop, malloc| sqlite(shop, malloc, "work.db"),
     ..SQLITE
 };
+
+/// Objects on V8's own heap, buffers and compression from malloc.
+pub(super) const NODE: Program = Program {
+    name: "node",
+    about: "node: maps, JSON, buffers and compression",
+    tools: &["node"],
+    scale: 8,
+    quick: false,
+    run: |shop, malloc| {
+        script(
+            shop,
+            malloc,
+            "node",
+            &[],
+            "work.js",
+            include_str!("inputs/work.js"),
+        )
+    },
+    ..PYTHON
+};
+
+/// Objects from Ruby's own slots, what is longer from malloc.
+pub(super) const RUBY: Program = Program {
+    name: "ruby",
+    about: "ruby: words counted in hashes, arrays sorted, patterns replaced, strings kept",
+    tools: &["ruby"],
+    scale: 8,
+    quick: false,
+    run: |shop, malloc| {
+        let first = ["--disable-gems"];
+        script(
+            shop,
+            malloc,
+            "ruby",
+            &first,
+            "work.rb",
+            include_str!("inputs/work.rb"),
+        )
+    },
+    ..PYTHON
+};
+
+/// Without php.ini: its modules may be opened with `RTLD_DEEPBIND`, which passes by a preloaded malloc.
+pub(super) const PHP: Program = Program {
+    name: "php",
+    about: "php -n with USE_ZEND_ALLOC=0: arrays, objects, patterns and strings, every one a block of malloc's",
+    tools: &["php"],
+    scale: 12,
+    quick: false,
+    run: |shop, malloc| {
+        let file = shop.write("work.php", include_str!("inputs/work.php"))?;
+        let words = ["-n", &*file.to_string_lossy(), &shop.scale.to_string()];
+        let step = Step::new(tool("php")?, &words).with("USE_ZEND_ALLOC", "0");
+        commands(shop, malloc, &[step])
+    },
+    ..PYTHON
+};
+
+/// Strings, hash tables and buffers by Emacs' interpreter.
+pub(super) const EMACS: Program = Program {
+    name: "emacs",
+    about: "emacs --batch: words counted in a hash table, sorted, and replaced in a buffer",
+    tools: &["emacs"],
+    scale: 2,
+    quick: false,
+    run: |shop, malloc| {
+        let text = include_str!("inputs/work.el").replace("SCALE", &shop.scale.to_string());
+        let file = shop.write("work.el", &text)?;
+        let words = ["--batch", "-Q", "-l", &*file.to_string_lossy()];
+        commands(shop, malloc, &[Step::new(tool("emacs")?, &words)])
+    },
+    ..PYTHON
+};
+
+/// The compiler of Java, which is a program of Java's, and what it compiled.
+pub(super) const JAVA: Program = Program {
+    name: "java",
+    about: "javac and java: a source compiled and run, with maps, direct buffers and compression",
+    tools: &["javac", "java"],
+    scale: 3,
+    quick: false,
+    run: |shop, malloc| {
+        let file = shop.write("Work.java", include_str!("inputs/Work.java"))?;
+        let compile = Step::new(tool("javac")?, &["-d", ".", &file.to_string_lossy()]);
+        // More collectors' threads than CPUs measure the scheduler.
+        let words = [
+            "-XX:+UseSerialGC",
+            "-cp",
+            ".",
+            "Work",
+            &shop.scale.to_string(),
+        ];
+        commands(shop, malloc, &[compile, Step::new(tool("java")?, &words)])
+    },
+    ..PYTHON
+};
+
+/// Erlang's processes, maps and binaries from its own carriers.
+pub(super) const ERLANG: Program = Program {
+    name: "erlang",
+    about: "erl: a module compiled and run, with processes, maps, lists and binaries",
+    tools: &["erl"],
+    scale: 8,
+    quick: false,
+    run: |shop, malloc| {
+        shop.write("work.erl", include_str!("inputs/work.erl"))?;
+        let scale = shop.scale;
+        let run = format!("{{ok,_}}=compile:file(work),work:main({scale}),halt().");
+        let words = ["+S", "1:1", "-noshell", "-eval", &run];
+        commands(shop, malloc, &[Step::new(tool("erl")?, &words)])
+    },
+    ..PYTHON
+};
+
+/// Pictures drawn, scaled and encoded by one thread.
+pub(super) const FFMPEG: Program = Program {
+    name: "ffmpeg",
+    about: "ffmpeg: a test picture of some seconds scaled and encoded as MPEG-4",
+    tools: &["ffmpeg"],
+    scale: 6,
+    quick: false,
+    run: |shop, malloc| {
+        let source = format!("testsrc2=size=320x240:rate=25:duration={}", shop.scale);
+        let first = "-v error -nostdin -filter_threads 1 -f lavfi -i";
+        let rest = "-vf scale=480:360 -threads 1 -c:v mpeg4 -q:v 5 -fflags +bitexact -flags:v +bitexact out.avi";
+        let words = first.split(' ').chain([&*source]).chain(rest.split(' '));
+        let step = Step::new(tool("ffmpeg")?, &words.collect::<Vec<_>>());
+        commands(shop, malloc, &[step.makes(shop.path("out.avi"))])
+    },
+    ..PYTHON
+};
+
+/// A script with the scale as its argument.
+fn script(
+    shop: &Shop,
+    malloc: &Malloc,
+    program: &str,
+    first: &[&str],
+    name: &str,
+    text: &str,
+) -> anyhow::Result<Measures> {
+    let file = shop.write(name, text)?;
+    let last = [&*file.to_string_lossy(), &shop.scale.to_string()];
+    let words = [first, &last].concat();
+    commands(shop, malloc, &[Step::new(tool(program)?, &words)])
+}
 
 fn python(shop: &Shop, malloc: &Malloc, script: &str, own: &str) -> anyhow::Result<Measures> {
     let file = shop.write("work.py", script)?;
