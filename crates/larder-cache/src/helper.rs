@@ -93,6 +93,14 @@ impl Helper {
 
 impl Drop for Helper {
     fn drop(&mut self) {
-        self.stop();
+        // No other owner is left. In the child of a fork another thread may have had the lock, and nothing is to be ended.
+        let former = self
+            .0
+            .try_lock()
+            .ok()
+            .and_then(|mut helped| helped.0.take());
+        if let Some(former) = former {
+            former.end();
+        }
     }
 }
