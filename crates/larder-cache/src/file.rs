@@ -153,7 +153,8 @@ impl CachedFile {
     /// let the storage end there too. Unless it is said, files end with their blocks.
     ///
     /// It waits for the holder of the last block, and of any block that was inside and is behind now: a thread that
-    /// holds one of them waits for itself. Looks up as many blocks as the file loses, or looks at each block that the
+    /// holds one of them waits for itself. Until it returns, other threads may find zeroes behind the end already and have
+    /// them written; [`truncate`](Self::truncate) cuts at once. Looks up as many blocks as the file loses, or looks at each block that the
     /// file has in memory if these are fewer.
     ///
     /// ```

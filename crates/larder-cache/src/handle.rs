@@ -337,13 +337,12 @@ impl CacheHandle {
             let block = match found {
                 Ok(block) => block,
                 Err(traced) => self.wait_or_load(file, key, traced, |handle| {
-                    handle.load_many(file, key, last, |came, page| {
-                        if came == next {
+                    handle.load_many(file, key, last, |came, page| match page {
+                        Some(page) => {
                             more.push(page.downgrade());
                             next = Key(next.0 + 1);
-                        } else {
-                            let_go.push(came);
                         }
+                        None => let_go.push(came),
                     })
                 })?,
             };
@@ -365,7 +364,7 @@ impl CacheHandle {
         file: &'f CachedFile,
         key: Key,
         last: Key,
-        came: impl FnMut(Key, Claimed<'f>),
+        came: impl FnMut(Key, Option<Claimed<'f>>),
     ) -> Result<Option<BlockRef<'f>>, CacheError> {
         let wanted = last.0 - key.0;
         let behind = Behind {

@@ -46,7 +46,7 @@ impl Ranked for Syncing {
 
 /// The thread that maintains a cache, if there is one.
 #[derive(Debug, Default)]
-pub(crate) struct Helped(pub(crate) Option<crate::helper::HelperThread>);
+pub(crate) struct Helped(pub(crate) Option<larder::internal::HelperThread>);
 
 impl Ranked for Helped {
     const RANK: Rank = Rank::Reaper;

@@ -2,11 +2,13 @@
 //! version.
 //!
 //! `larder_cache` lives here: its locks have their places in the one order of locks, its tables ask for huge pages, its claims of
-//! frames pass a barrier for all threads, the child of a fork leaves its parent's caches alone, and its pages have numbers within
+//! frames pass a barrier for all threads, its helper is a thread as pools and families have, the child of a fork leaves its parent's caches
+//! alone, and its pages have numbers within
 //! the reservation of their pool.
 
 pub use crate::magazine::MAX_ROUNDS;
 pub use crate::os::fork::generation as fork_generation;
+pub use crate::os::helper::HelperThread;
 pub use crate::os::huge::want as want_huge_pages;
 pub use crate::os::lock::{Condvar, Mutex, MutexGuard, RwLock, order};
 pub use crate::os::membarrier::{all_threads, register_all_threads};

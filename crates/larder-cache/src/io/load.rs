@@ -151,26 +151,28 @@ impl Shared {
         Ok(wanted.page.take())
     }
 
-    /// [`load`](Self::load), of a block and of those behind it that are wanted too. `came` gets each of the others, in order.
+    /// [`load`](Self::load), of a block and of those behind it that are wanted too. `came` gets each of the others, in order, and
+    /// with its page as long as none was in memory before it.
     pub(crate) fn load_many<'c>(
         &'c self,
         miss: Miss,
         behind: Behind,
         noted: Noted<'_>,
-        mut came: impl FnMut(Key, Claimed<'c>),
+        mut came: impl FnMut(Key, Option<Claimed<'c>>),
     ) -> Result<Option<Claimed<'c>>, CacheError> {
         let Some((mut wanted, others)) = self.begin(miss, behind, noted)? else {
             return Ok(None);
         };
         let mut others = others.unwrap_or_default();
         self.fill(&mut wanted, &mut others)?;
+        let mut next = Key(miss.key.0 + 1);
         for other in &mut others {
             let key = other.transfer.key;
-            if other.full
-                && key.0 - miss.key.0 <= behind.wanted
-                && let Some(page) = other.page.take()
-            {
-                came(key, page);
+            if other.full && key.0 - miss.key.0 <= behind.wanted {
+                // Other pages are let go when the state knows that they have come.
+                let follows = key == next;
+                next = Key(next.0 + u64::from(follows));
+                came(key, follows.then(|| other.page.take()).flatten());
             }
         }
         Ok(wanted.page.take())
@@ -187,15 +189,23 @@ impl Shared {
         let read = if ahead.is_empty() {
             wanted.part().read(storage)
         } else {
-            let all = core::iter::once(wanted).chain(ahead.iter_mut());
-            let mut parts: Vec<Part<&mut [u8]>> = all.map(Filling::part).collect();
+            // What lies behind the end of the file is not asked for.
+            let all = core::iter::once(&mut *wanted).chain(ahead.iter_mut());
+            let mut parts: Vec<Part<&mut [u8]>> = all
+                .map(Filling::part)
+                .filter(|part| !part.bytes.is_empty())
+                .collect();
             storage.read_many(&mut parts);
             let ends: Vec<io::Result<()>> =
                 parts.into_iter().map(|part| part.read(storage)).collect();
             let mut ends = ends.into_iter();
-            let first = ends.next().unwrap_or(Ok(()));
-            for (filling, end) in ahead.iter_mut().zip(ends) {
-                filling.full = end.is_ok();
+            let mut end = |filling: &Filling<'_>| match filling.transfer.len {
+                0 => Ok(()),
+                _ => ends.next().unwrap_or(Ok(())),
+            };
+            let first = end(wanted);
+            for filling in ahead {
+                filling.full = end(filling).is_ok();
             }
             first
         };

@@ -47,7 +47,8 @@ pub(crate) struct Age {
 
 impl Age {
     fn is_reached(self, since: u32) -> bool {
-        self.now.wrapping_sub(since) >= self.age
+        // Less than nothing if it became dirty after `now`.
+        self.now.wrapping_sub(since) as i32 >= self.age as i32
     }
 }
 

@@ -223,8 +223,7 @@ proptest! {
                     prop_assert_eq!(block[at % size()], byte, "byte {} of {}", at, is.len());
                 },
                 Step::Hold { file, at, byte } => {
-                    let held = cache.handle();
-                    let mut held = held;
+                    let mut held = cache.handle();
                     let index = at / size();
                     if let Ok(mut block) = held.write_until(&files[file], index as u64, at as u64 + 1) {
                         {
@@ -277,9 +276,9 @@ proptest! {
             prop_assert_eq!(cache.check(), Ok(()));
         }
         Faulty::say(&storage.fails, false);
-        for file in 0..FILES {
-            let _ = files[file].sync();
-            files[file].sync().unwrap();
+        for (file, opened) in files.iter().enumerate() {
+            let _ = opened.sync();
+            opened.sync().unwrap();
             let mut stored = storage.files.lock().unwrap().stored.get(&FileId(file as u64)).cloned().unwrap_or_default();
             stored.resize(storage.is(file).len(), 0);
             prop_assert!(stored == storage.is(file), "file {file} is not as it was written");

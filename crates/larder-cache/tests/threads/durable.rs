@@ -1,6 +1,9 @@
 //! Nothing that a sync promised is lost, no block is torn, none is another one's, and `Lost` is said when something is, and only
 //! then: threads over a disk that fails, delays, tears and forgets, and one thread that knows all.
 
+#[path = "growth.rs"]
+mod growth;
+
 use std::sync::RwLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
@@ -446,6 +449,14 @@ fn steps() -> u64 {
     said.and_then(|n| n.parse().ok()).unwrap_or(200_000)
 }
 
+/// Each rule with so many seeds as `LARDER_DURABLE_SEEDS` says, or with one.
+fn seeds() -> impl Iterator<Item = (u64, &'static str)> {
+    let said = std::env::var("LARDER_DURABLE_SEEDS").ok();
+    let each: usize = said.and_then(|n| n.parse().ok()).unwrap_or(1);
+    let names = rules().iter().map(|rule| rule.name).collect::<Vec<_>>();
+    (0..).zip(names.repeat(each))
+}
+
 #[test]
 fn what_a_sync_promised_is_there_after_a_power_cut() {
     run_all(false);
@@ -457,12 +468,13 @@ fn a_file_is_said_to_be_lost_only_when_it_is() {
 }
 
 fn run_all(alone: bool) {
-    let rules = rules();
-    let each = steps() / rules.len() as u64;
+    let all = seeds().count() as u64;
+    let each = steps() / all;
     let (mut syncs, mut lost) = (0, 0);
-    for (seed, rule) in rules.iter().enumerate() {
-        let world = World::new(rule.name, [8, 16, 33, 64][seed % 4], seed as u64, alone);
-        world.go(each, seed as u64);
+    for (seed, rule) in seeds() {
+        let frames = [8, 16, 33, 64][seed as usize % 4];
+        let world = World::new(rule, frames, seed, alone);
+        world.go(each, seed);
         syncs += world.syncs.load(SeqCst);
         lost += world.lost.load(SeqCst);
     }

@@ -1,4 +1,4 @@
-//! A thread that works for its owner until the owner ends it: the upkeep of a pool or of a family.
+//! A thread that works for its owner until the owner ends it: the upkeep of a pool, a family or a block cache.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::io;
@@ -10,7 +10,7 @@ use super::lock::order::sleeps;
 
 /// The thread, as its owner holds it.
 #[derive(Debug)]
-pub(crate) struct HelperThread {
+pub struct HelperThread {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<()>,
     /// Of the process that has the thread: the child of a fork has not, and must not wake it or wait for it.
@@ -22,10 +22,7 @@ impl HelperThread {
     ///
     /// # Errors
     /// When no thread can be started. This needs the global allocator.
-    pub(crate) fn start(
-        name: &str,
-        run: impl FnOnce(&AtomicBool) + Send + 'static,
-    ) -> io::Result<Self> {
+    pub fn start(name: &str, run: impl FnOnce(&AtomicBool) + Send + 'static) -> io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
         let thread = std::thread::Builder::new()
@@ -54,7 +51,7 @@ impl HelperThread {
     }
 
     /// Tells the thread to end, and waits for it.
-    pub(crate) fn end(self) {
+    pub fn end(self) {
         self.stop.store(true, Ordering::Release);
         if self.generation != fork::generation() {
             core::mem::forget(self.thread);
