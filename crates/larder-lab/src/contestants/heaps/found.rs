@@ -15,11 +15,12 @@ pub(crate) const LARDER: &str = "larder";
 const VARIABLE: &str = "LARDER_MALLOC";
 
 /// Files of today's mallocs by contestant, the best first: what distributions install.
-const FILES: [(&str, &[&str]); 7] = [
+const FILES: [(&str, &[&str]); 6] = [
     ("jemalloc", &["libjemalloc.so.2", "libjemalloc.so"]),
-    ("mimalloc", &["libmimalloc.so.3", "libmimalloc.so"]),
-    // Its second version is kept up beside the third.
-    ("mimalloc-2", &["libmimalloc.so.2"]),
+    (
+        "mimalloc",
+        &["libmimalloc.so.3", "libmimalloc.so.2", "libmimalloc.so"],
+    ),
     (
         "tcmalloc",
         &[
@@ -34,6 +35,9 @@ const FILES: [(&str, &[&str]); 7] = [
     ("tbbmalloc", &["libtbbmalloc_proxy.so.2"]),
 ];
 
+/// The second version of mimalloc, which is kept up beside the third.
+const OLDER: (&str, &[&str]) = ("mimalloc-2", &["libmimalloc.so.2"]);
+
 /// A malloc that can be preloaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Library {
@@ -45,7 +49,8 @@ pub(crate) struct Library {
 
 /// Names of the contestants that [`found`] may give.
 pub(crate) fn contestants() -> impl Iterator<Item = &'static str> {
-    [LARDER].into_iter().chain(peers()).chain([PRELOADED])
+    let peers = peers().into_iter().chain([OLDER.0]);
+    [LARDER].into_iter().chain(peers).chain([PRELOADED])
 }
 
 /// Names of the mallocs of others that are looked for.
@@ -119,6 +124,7 @@ pub(crate) fn contestant_of(path: &Path) -> &'static str {
 fn usual(folders: &[PathBuf]) -> Vec<Library> {
     FILES
         .iter()
+        .chain([&OLDER])
         .filter_map(|(contestant, files)| {
             let path = files
                 .iter()
@@ -158,13 +164,15 @@ mod tests {
             (&one, "libjemalloc.so"),
             (&two, "libjemalloc.so.2"),
             (&two, "libtcmalloc.so.4"),
+            (&one, "libmimalloc.so.3"),
+            (&two, "libmimalloc.so.2"),
             (&one, "libtalloc.so.2"),
         ] {
             std::fs::write(folder.path().join(file), "").expect("a file");
         }
         let found = usual(&[one.path().to_owned(), two.path().to_owned()]);
         let names: Vec<_> = found.iter().map(|l| l.contestant.as_str()).collect();
-        assert_eq!(names, ["jemalloc", "tcmalloc"]);
+        assert_eq!(names, ["jemalloc", "mimalloc", "tcmalloc", "mimalloc-2"]);
         assert!(found[0].path.ends_with("libjemalloc.so.2"));
         assert!(usual(&[]).is_empty());
     }

@@ -601,17 +601,13 @@ mod tests {
             plain().with("zeroed", 1),
             plain().with("align", 4096),
         ];
-        let preloaded = [PRELOADED, LARDER_PRELOADED];
+        // The first needs another process, and the blocks of the last die with their heap.
+        let others = [PRELOADED, LARDER_PRELOADED, "mimalloc-heap"];
         for contestant in ALLOC_SWEEP.contestants() {
-            let is_whole = contestant.name() == "mimalloc-heap";
-            if contestant.available().is_err() || preloaded.contains(&contestant.name()) {
+            if contestant.available().is_err() || others.contains(&contestant.name()) {
                 continue;
             }
-            // Its blocks die with their heap.
-            for params in kinds
-                .iter()
-                .filter(|p| !is_whole || p.text("freed").is_err())
-            {
+            for params in &kinds {
                 let ran = contestant.run(params).map(|m| m.get(NS));
                 assert!(
                     ran.is_ok_and(|ns| ns > Some(0.0)),

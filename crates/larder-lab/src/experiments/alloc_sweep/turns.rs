@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 use std::sync::Barrier;
 use std::time::Instant;
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, anyhow, ensure};
 
 use super::{NS, PEAK, WALL};
 use crate::contestants::heaps::{ALIGN, Heap, Heaps};
@@ -236,6 +236,7 @@ impl<'h, H: Heap> Blocks<'h, H> {
         Ok(blocks)
     }
 
+    #[inline(always)]
     fn size(&mut self) -> usize {
         match self.turns.live {
             1 => self.turns.bytes,
@@ -244,6 +245,7 @@ impl<'h, H: Heap> Blocks<'h, H> {
     }
 
     /// A block whose first and last byte are written: a program that takes one writes it.
+    #[inline(always)]
     fn take(&mut self, bytes: usize) -> anyhow::Result<Taken> {
         let at = match self.turns.form {
             Form::Plain => self.heap.alloc(bytes),
@@ -251,7 +253,7 @@ impl<'h, H: Heap> Blocks<'h, H> {
             Form::Aligned(align) => self.heap.alloc_aligned(bytes, align),
         };
         // LLVM knows malloc and free by name and may remove a pair whose block no other code can see.
-        let at = black_box(at.with_context(|| refused(bytes))?);
+        let at = black_box(at.ok_or_else(|| refused(bytes))?);
         // SAFETY: the block has this many bytes, at least one.
         let (first, last) = unsafe { (at, at.add(bytes - 1)) };
         if matches!(self.turns.form, Form::Zeroed) {
@@ -282,15 +284,14 @@ impl<'h, H: Heap> Blocks<'h, H> {
     #[inline(always)]
     fn turn(&mut self) -> anyhow::Result<()> {
         let live = self.live.len();
-        let index = if self.turns.fifo {
-            self.oldest = if self.oldest + 1 < live {
-                self.oldest + 1
-            } else {
-                0
-            };
-            self.oldest
-        } else {
-            self.draw.below(live)
+        let index = match (live, self.turns.fifo) {
+            (1, _) => 0,
+            (_, false) => self.draw.below(live),
+            (_, true) => {
+                let next = self.oldest + 1;
+                self.oldest = if next < live { next } else { 0 };
+                self.oldest
+            }
         };
         let bytes = self.size();
         let block = self.live[index];
@@ -312,6 +313,7 @@ impl<'h, H: Heap> Blocks<'h, H> {
     }
 
     /// Gives a block to the next thread, with others.
+    #[inline(never)]
     fn send(&mut self, block: Taken) {
         self.passing[0].push(block);
         if self.passing[0].len() < BATCH {
@@ -341,7 +343,7 @@ impl<'h, H: Heap> Blocks<'h, H> {
             let Some(at) = (unsafe { self.heap.realloc(block.at, block.bytes, to) }) else {
                 // SAFETY: it stays as it was.
                 unsafe { self.heap.free(block.at, block.bytes) };
-                anyhow::bail!(refused(to));
+                return Err(refused(to));
             };
             let at = black_box(at);
             // SAFETY: within the block; what it had was written when it was taken or grew.
@@ -365,8 +367,9 @@ impl<'h, H: Heap> Blocks<'h, H> {
     }
 }
 
-fn refused(bytes: usize) -> String {
-    format!("the allocator has no block of {bytes} bytes")
+#[cold]
+fn refused(bytes: usize) -> anyhow::Error {
+    anyhow!("the allocator has no block of {bytes} bytes")
 }
 
 impl<H: Heap> Drop for Blocks<'_, H> {

@@ -160,7 +160,10 @@ fn run(
     let output = if same { output } else { Output::default() };
     let measures = measures(spent, output);
     let number = |after: &str| {
-        let found = said.split(after).nth(usize::from(!after.is_empty()));
+        let found = match after {
+            "" => Some(&*said),
+            after => said.split_once(after).map(|(_, text)| text),
+        };
         let digits = |c: char| c.is_ascii_digit() || c == '.';
         let found = found.map(|text| text.split(|c| !digits(c)).next().unwrap_or_default());
         let found = found
