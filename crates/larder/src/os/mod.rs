@@ -15,7 +15,7 @@ pub(crate) mod fork;
 pub(crate) mod forked;
 pub(crate) mod grown;
 pub(crate) mod guard;
-mod helper;
+pub(crate) mod helper;
 pub(crate) mod huge;
 mod linux;
 pub(crate) mod lock;
