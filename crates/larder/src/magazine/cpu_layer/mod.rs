@@ -53,9 +53,10 @@ enum Kind {
     Locked,
 }
 
-/// What the fast path needs comes first, so that a pointer to the CPU layer leads to it without an addition.
+/// What the fast path needs comes first, so that a pointer to the CPU layer leads to it without an addition. It lies apart from
+/// the slots within a page: see `lay_out`.
 #[derive(Debug)]
-#[repr(C)]
+#[repr(C, align(128))]
 pub(super) struct CpuLayer {
     /// Address of the slots that sections use: the live or the disabled ones; in locked mode always the disabled ones, so that
     /// pop and push need not ask for the mode.
