@@ -93,6 +93,7 @@ const _: () = {
     assert!(offset_of!(Slot, body) + offset_of!(Body, tops) == 0);
     assert!(offset_of!(Slot, body) + offset_of!(Body, capacity) == 16);
     assert!(offset_of!(Slot, beside) + offset_of!(Beside, pushes) == 24);
+    assert!(APART + offset_of!(Slot, _unused) <= size_of::<Slot>());
 };
 
 /// The disabled slots of all CPU layers: nothing is ever written to them, for a section that finds neither a round nor room

@@ -82,6 +82,9 @@ pub(super) struct CpuLayer {
     system: Arc<dyn System>,
 }
 
+#[cfg(not(loom))]
+const _: () = assert!(align_of::<CpuLayer>() == size_of::<Slot>());
+
 impl CpuLayer {
     pub(super) fn new(system: Arc<dyn System>, mode: Mode) -> Self {
         let (kind, sections) = match mode {
