@@ -180,7 +180,10 @@ mod tests {
     #[test]
     fn no_larger_page_fits_into_a_piece() {
         let on = "always inherit [madvise] never";
-        let (_dir, here) = fake("[never]", &[(16, on), (32, on), (128, on), (2048, "[never]")]);
+        let (_dir, here) = fake(
+            "[never]",
+            &[(16, on), (32, on), (128, on), (2048, "[never]")],
+        );
         let pieces = [16, 32, 128].map(|kib| here.piece(kib << 10) >> 10);
         assert_eq!(pieces, [16, 64, 1024]);
     }
