@@ -26,7 +26,7 @@ impl<'a> Owned<'a> {
     /// The slot lives for `'a`, and until this value is gone no other thread changes it.
     pub(super) unsafe fn new(slot: *const Slot) -> Self {
         // SAFETY: the slot lives, and all of it is atomics, which may be shared.
-        let Slot { body, beside } = unsafe { &*slot };
+        let Slot { body, beside, .. } = unsafe { &*slot };
         Self { body, beside }
     }
 

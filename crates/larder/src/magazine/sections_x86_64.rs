@@ -148,7 +148,7 @@ impl Sections {
     /// 11 instructions when the first magazine has a round, and 2 that look at the result.
     ///
     /// # Safety
-    /// `base` is the address of an array of slots with one for every CPU, aligned to its slots' size.
+    /// `base` is the address of an array of slots with one for every CPU.
     #[inline(always)]
     pub(super) unsafe fn pop(self, base: &AtomicUsize) -> (usize, usize) {
         let (top, round): (usize, usize);

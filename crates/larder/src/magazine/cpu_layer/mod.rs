@@ -53,9 +53,10 @@ enum Kind {
     Locked,
 }
 
-/// What the fast path needs comes first, so that a pointer to the CPU layer leads to it without an addition.
+/// What the fast path needs comes first, so that a pointer to the CPU layer leads to it without an addition. It lies apart from
+/// the slots within a page: see `lay_out`.
 #[derive(Debug)]
-#[repr(C)]
+#[repr(C, align(128))]
 pub(super) struct CpuLayer {
     /// Address of the slots that sections use: the live or the disabled ones; in locked mode always the disabled ones, so that
     /// pop and push need not ask for the mode.
@@ -80,6 +81,9 @@ pub(super) struct CpuLayer {
     backoff: Backoff,
     system: Arc<dyn System>,
 }
+
+#[cfg(not(loom))]
+const _: () = assert!(align_of::<CpuLayer>() == size_of::<Slot>());
 
 impl CpuLayer {
     pub(super) fn new(system: Arc<dyn System>, mode: Mode) -> Self {
