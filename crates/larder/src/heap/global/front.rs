@@ -423,7 +423,7 @@ fn alloc_sampled(layout: Layout, zeroed: bool) -> Option<NonNull<u8>> {
     let due = countdown::count(layout.size())?;
     let guarded = due
         .guards
-        .then(|| guarded::alloc(layout, countdown::draw() % 2 == 0))
+        .then(|| guarded::alloc(layout, countdown::draw().is_multiple_of(2)))
         .flatten();
     if !due.profile {
         return guarded;
