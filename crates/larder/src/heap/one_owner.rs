@@ -1004,7 +1004,7 @@ mod tests {
         let (plain, sparing) = (Heap::new(&classes), Heap::sparing(&classes));
         assert!(held_after(&plain, 1) >= each);
         assert_eq!(held_after(&sparing, 2), 0);
-        assert!(held_after(&sparing, 1) >= each);
+        assert!(held_after(&sparing, 1) > 0);
     }
 
     #[test]
