@@ -24,6 +24,8 @@ const MOST_RUN: usize = 256 << 10;
 const CALLS: u64 = 32;
 /// Exchanges of magazines since the last collection that show that a class needs what it has: to collect it would cost more of them.
 const BUSY: u32 = 8;
+/// Exchanges of a class without magazines, in a heap that is sparing: an object that is taken and put twice.
+const SPARING: u8 = 4;
 /// One for each number that a page's owner may have as a class of these. Models have no kept numbers.
 const PAIRS: usize = if KEPT > CLASSES { KEPT } else { CLASSES + 1 };
 
@@ -74,6 +76,8 @@ struct Inner {
     pairs: [Pair; PAIRS],
     /// Exchanges of magazines with the depot and the slabs since the last collection.
     exchanges: [u32; CLASSES],
+    /// Exchanges of a class that are left before it has magazines: its objects come from the CPU's stock, one by one, and go there.
+    sparing: [u8; CLASSES],
     account: Account,
 }
 
@@ -94,12 +98,29 @@ impl Heap {
             inner: UnsafeCell::new(Inner {
                 pairs: [const { Pair::none() }; PAIRS],
                 exchanges: [0; CLASSES],
+                sparing: [0; CLASSES],
                 account,
             }),
             classes: classes.clone(),
             view: classes.family().view(),
             one_owner: PhantomData,
         }
+    }
+
+    /// One of many heaps that may rest: a class that is used once or twice leaves nothing in it.
+    pub(super) fn sparing(classes: &Classes) -> Self {
+        let mut this = Self::new(classes);
+        this.inner.get_mut().sparing = [SPARING; CLASSES];
+        this
+    }
+
+    /// Whether a class has no magazines yet, and gets none for this exchange.
+    fn spares(&self, class: usize) -> bool {
+        // SAFETY: as in `pair`.
+        let left = unsafe { &mut (*self.inner.get()).sparing[class] };
+        let spares = *left > 0;
+        *left = left.saturating_sub(1);
+        spares && self.pair(class).is_none()
     }
 
     /// The classes that it is made of.
@@ -537,6 +558,7 @@ impl Heap {
     }
 
     /// Works on the magazines of a class while the heap has none of it: what is called on the way may come back here.
+    #[inline(always)]
     fn with_pair<T>(&self, class: usize, cache: &RawCache, f: impl FnOnce(&mut Pair) -> T) -> T {
         *self.exchanges(class) += 1;
         let mut pair = core::mem::replace(self.pair(class), Pair::none());
@@ -550,7 +572,7 @@ impl Heap {
     #[cold]
     #[inline(never)]
     fn alloc_slow(&self, class: usize) -> Result<NonNull<u8>, AllocError> {
-        self.refill(class).map(|(object, _)| object)
+        self.refill(class, false).map(|(object, _)| object)
     }
 
     /// An object of `size` bytes, all zero. Where it is new, and the system has just given its pages, nothing is written: a
@@ -559,7 +581,7 @@ impl Heap {
     pub(super) fn get_zeroed(&self, class: usize, size: usize) -> Result<NonNull<u8>, AllocError> {
         let (at, zero) = match self.pair(class).try_get() {
             Some(round) => (object(round), false),
-            None => self.refill(class)?,
+            None => self.refill(class, true)?,
         };
         if !zero {
             // SAFETY: just taken, with at least this size.
@@ -568,10 +590,10 @@ impl Heap {
         Ok(at)
     }
 
-    /// An object of a class whose loaded magazine is empty, and whether it is known to be zero.
+    /// An object of a class whose loaded magazine is empty, and whether it is known to be zero, where that is asked.
     #[cold]
     #[inline(never)]
-    fn refill(&self, class: usize) -> Result<(NonNull<u8>, bool), AllocError> {
+    fn refill(&self, class: usize, zeroed: bool) -> Result<(NonNull<u8>, bool), AllocError> {
         self.upkeep_if_due();
         // What the heap holds already is charged.
         if let Some(round) = self.pair(class).turn() {
@@ -587,6 +609,8 @@ impl Heap {
         } else if let Some(inherited) = self.pair(class).inherit(cache.stock()) {
             *self.exchanges(class) += 1;
             inherited
+        } else if !zeroed && self.spares(class) {
+            (cache.get()?.as_ptr() as usize, 1)
         } else {
             self.with_pair(class, &cache, |pair| -> Result<_, ObjectError> {
                 let before = pair.len();
@@ -605,6 +629,10 @@ impl Heap {
     fn put_slow(&self, object: NonNull<u8>, class: usize) {
         self.upkeep_if_due();
         if let Some(cache) = self.classes.cache(class) {
+            if self.spares(class) {
+                cache.put_one(object.as_ptr() as usize);
+                return self.account().give(SIZES[class]);
+            }
             let given = self.with_pair(class, &cache, |pair| {
                 let before = pair.len();
                 cache.put_from(pair, object.as_ptr() as usize);
@@ -951,6 +979,32 @@ mod tests {
                 }
             });
         }
+    }
+
+    /// What a heap holds after each class was used so often, one object at a time. All of it is charged, and nothing else.
+    fn held_after(heap: &Heap, uses: u32) -> usize {
+        for size in SIZES {
+            let layout = Layout::from_size_align(size, 1).unwrap();
+            for _ in 0..uses {
+                let object = heap.alloc(layout).unwrap();
+                // SAFETY: taken above from this heap, put once.
+                unsafe { heap.dealloc(object, layout) };
+            }
+        }
+        let stats = heap.stats();
+        assert_eq!(stats.charged_bytes, stats.stocked_bytes);
+        stats.stocked_bytes
+    }
+
+    #[test]
+    fn a_sparing_heap_holds_nothing_of_a_class_that_it_hardly_uses() {
+        let classes = Classes::plain(&Family::new().unwrap(), false);
+        let each: usize = SIZES.iter().sum();
+        // Both stay: a heap inherits what another one leaves.
+        let (plain, sparing) = (Heap::new(&classes), Heap::sparing(&classes));
+        assert!(held_after(&plain, 1) >= each);
+        assert_eq!(held_after(&sparing, 2), 0);
+        assert!(held_after(&sparing, 1) > 0);
     }
 
     #[test]

@@ -31,6 +31,11 @@ impl Pair {
         }
     }
 
+    /// Whether it has no magazine.
+    pub(crate) fn is_none(&self) -> bool {
+        self.loaded.is_none()
+    }
+
     /// Loads the previous magazine.
     fn swap(&mut self, rounds: usize) {
         core::mem::swap(&mut self.loaded, &mut self.previous);

@@ -74,6 +74,13 @@ impl RawCache {
         self.cache.shape.bytes()
     }
 
+    /// An object for this CPU's magazines. It may be one that is larger than its owner knows, so nothing is checked.
+    pub(crate) fn put_one(&self, round: usize) {
+        if !self.cache.stock.quick_put(round) {
+            self.cache.put_slow(round);
+        }
+    }
+
     /// An object from a pair whose loaded magazine has no room.
     pub(crate) fn put_from(&self, pair: &mut Pair, round: usize) {
         self.cache

@@ -30,6 +30,11 @@ const CLUSTER_PAGES: usize = 34;
 /// Smaller sizes that are tried in turn when the system grants less.
 const TRIALS: usize = 4;
 
+/// Threads whose heaps have magazines from the first call on. Of many threads most rest, or end soon.
+const FEW: u32 = 4;
+/// Threads that have heaps. A child of a fork counts its parent's, too.
+static THREADS: AtomicU32 = AtomicU32::new(0);
+
 /// How often a thread looks whether the one that makes the heap has finished, which takes a millisecond.
 const PATIENCE: u32 = turns(Duration::from_secs(2));
 
@@ -303,11 +308,13 @@ impl Global {
             return None;
         };
         let at = at.cast::<Heap>();
+        let others = THREADS.fetch_add(1, Ordering::Relaxed);
         // SAFETY: an object of the right layout that belongs to this thread alone.
         unsafe {
             match self.hardening {
                 Some(_) => at.cast().write(hardened::Thread::new(&self.classes)),
-                None => at.write(Heap::new(&self.classes)),
+                None if others < FEW => at.write(Heap::new(&self.classes)),
+                None => at.write(Heap::sparing(&self.classes)),
             }
         }
         // For some keys the C library allocates.
@@ -332,6 +339,7 @@ impl Global {
     /// # Safety
     /// The heap was written by `start_thread`, and is not used any more.
     unsafe fn end(&self, heap: NonNull<Heap>) {
+        THREADS.fetch_sub(1, Ordering::Relaxed);
         // SAFETY: the caller's promise.
         unsafe {
             heap.drop_in_place();
