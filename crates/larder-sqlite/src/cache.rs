@@ -500,7 +500,7 @@ impl<P: Policy> Inner<P> {
         if self.rule.is_none() {
             self.rule = Some((self.make)(self.limit)?);
             self.named = self.limit;
-            self.shadows = Shadows::new(self.limit);
+            self.shadows = Shadows::roomy(self.limit);
         }
         let capacity = self.rule.as_ref()?.capacity();
         if most < capacity - capacity / (RESIZE_SHARE / 2) {
