@@ -193,7 +193,7 @@ impl<P: Policy> Cache<P> {
 
     /// The page of a number, pinned; null if it is not there and does not come.
     ///
-    /// A hit is 55 instructions with the default rule, and takes no lock and no atomic instruction.
+    /// A hit and its unpin are 60 instructions with the default rule, without a lock or an atomic read-modify-write.
     #[inline]
     pub(crate) fn fetch(&self, key: u32, create: c_int) -> *mut Page {
         let inner = self.inner();
@@ -500,7 +500,7 @@ impl<P: Policy> Inner<P> {
         if self.rule.is_none() {
             self.rule = Some((self.make)(self.limit)?);
             self.named = self.limit;
-            self.shadows = Shadows::new(self.limit);
+            self.shadows = Shadows::roomy(self.limit);
         }
         let capacity = self.rule.as_ref()?.capacity();
         if most < capacity - capacity / (RESIZE_SHARE / 2) {

@@ -30,6 +30,8 @@ const SWEEP: usize = 8;
 pub struct Shadows {
     compressed: Option<CompressedShadows>,
     whole: WholeShadows,
+    /// Entries of the compressed ones for each frame, at first.
+    room: usize,
 }
 
 /// Every bit depends on all bits of the block: both halves of a product of 128 bits (wyhash, Wang Yi 2019). 4 instructions.
@@ -58,6 +60,15 @@ impl Shadows {
         Self {
             compressed: None,
             whole: WholeShadows::new(frames),
+            room: 1,
+        }
+    }
+
+    /// The same with twice the entries, where these are few bytes beside a frame: a full table costs a put several hundred instructions.
+    pub fn roomy(frames: usize) -> Self {
+        Self {
+            room: 2,
+            ..Self::new(frames)
         }
     }
 
@@ -67,8 +78,9 @@ impl Shadows {
         if self.compressed.as_ref().map(CompressedShadows::bits) != bits {
             // Numbers of another length belong to another memory, which is lost.
             let frames = rule.capacity();
-            self.compressed = bits
-                .and_then(|bits| CompressedShadows::new(bits, frames, frames.saturating_mul(4)));
+            let room = frames.saturating_mul(self.room);
+            self.compressed =
+                bits.and_then(|bits| CompressedShadows::new(bits, room, frames.saturating_mul(4)));
         }
         match &mut self.compressed {
             Some(compressed) => compressed.put(block, shadow, &RuleMemory(rule)),
