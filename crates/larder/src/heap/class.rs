@@ -88,11 +88,14 @@ pub(crate) fn small_class(size: usize) -> Option<usize> {
 #[inline(always)]
 #[must_use]
 pub fn small_class_of_layout(layout: Layout) -> Option<usize> {
-    if layout.align() <= GRAIN {
+    let class = if layout.align() <= GRAIN {
         small_class(layout.size())
     } else {
         class_of_aligned(layout)
-    }
+    }?;
+    // SAFETY: both give numbers of classes only. Where their ways meet, the compiler knows no more what `small_class` said.
+    unsafe { core::hint::assert_unchecked(class < CLASSES) };
+    Some(class)
 }
 
 /// The same, out of the way of fast paths.
