@@ -36,12 +36,12 @@ const GLOBAL_PAIR: f64 = 60.0;
 const PERCPU_GET: usize = 25;
 const PERCPU_PUT: usize = 26;
 const CACHE_GET: usize = 21;
-const CACHE_PUT: usize = 23;
-const CLASSES_ALLOC: usize = 37;
-const CLASSES_DEALLOC: usize = 32;
+const CACHE_PUT: usize = 21;
+const CLASSES_ALLOC: usize = 34;
+const CLASSES_DEALLOC: usize = 31;
 /// Instructions of a heap's functions that are not inlined: straight path, with return.
 const HEAP_ALLOC: usize = 12;
-const HEAP_DEALLOC: usize = 12;
+const HEAP_DEALLOC: usize = 10;
 /// Instructions of the sections themselves, from arming to committing.
 const POP: usize = 12;
 const PUSH: usize = 14;
