@@ -86,24 +86,11 @@ fn runs(n: u64, at_once: bool) {
     for block in 0..BLOCKS {
         handle.read(&file, block).unwrap();
     }
-    let mut blocks = Vec::with_capacity(RUN as usize);
     let mut word = 1_u64;
     for _ in 0..n / RUN {
         word = word.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let from = (word >> 32) % (BLOCKS - RUN);
-        if at_once {
-            handle
-                .read_many(&file, from..from + RUN, &mut blocks)
-                .unwrap();
-        } else {
-            handle.request(|handle| {
-                for index in from..from + RUN {
-                    blocks.push(handle.read(&file, index).unwrap());
-                }
-            });
-        }
-        black_box(&blocks);
-        blocks.clear();
+        run(&mut handle, &file, from, at_once);
     }
     drop(handle);
     assert_eq!(
@@ -112,26 +99,31 @@ fn runs(n: u64, at_once: bool) {
     );
 }
 
+/// Reads a run of blocks, and lets them go.
+#[inline(never)]
+fn run(handle: &mut CacheHandle, file: &CachedFile, from: u64, at_once: bool) {
+    let mut blocks = Vec::with_capacity(RUN as usize);
+    if at_once {
+        handle
+            .read_many(file, from..from + RUN, &mut blocks)
+            .unwrap();
+    } else {
+        handle.request(|handle| {
+            for index in from..from + RUN {
+                blocks.push(handle.read(file, index).unwrap());
+            }
+        });
+    }
+    black_box(&blocks);
+}
+
 /// Reads of `n` blocks that come for the first time, in runs.
 fn new_runs(n: u64, at_once: bool) {
     let cache = cache();
     let file = cache.file(FileId(1)).unwrap();
     let mut handle = cache.handle();
-    let mut blocks = Vec::with_capacity(RUN as usize);
     for from in (0..n).step_by(RUN as usize) {
-        if at_once {
-            handle
-                .read_many(&file, from..from + RUN, &mut blocks)
-                .unwrap();
-        } else {
-            handle.request(|handle| {
-                for index in from..from + RUN {
-                    blocks.push(handle.read(&file, index).unwrap());
-                }
-            });
-        }
-        black_box(&blocks);
-        blocks.clear();
+        run(&mut handle, &file, from, at_once);
     }
     drop(handle);
     assert_eq!((cache.stats().hits, cache.stats().misses), (0, n));

@@ -140,8 +140,8 @@ impl Bound {
         self.at.store(now, Ordering::Relaxed);
     }
 
-    /// Bytes to be put before the next look, if so many are in use and free now: either counter's step alone may bring a third of
-    /// what is missing up to the bound, and takes half of that from it.
+    /// Bytes to be put before the next look, if so many are in use and free now. The step of each of the two counters may be a
+    /// third of what is missing up to the bound: when both are put, the bound has sunk by another third, and is reached.
     fn step(&self, used: usize, free: usize) -> usize {
         if self.nothing {
             return SHORT_STEP;
