@@ -31,7 +31,8 @@ impl Family {
         self.take_large(bytes, align).map(|(at, _)| at)
     }
 
-    /// As [`get_large`](Self::get_large), with all bytes zero; what the system has just given is not written again.
+    /// As [`get_large`](Self::get_large), with all bytes zero; what the system has just given is not written again,
+    /// and of a long run of which its last user wrote little the pages go back to the system instead.
     ///
     /// ```
     /// let family = larder::objects::Family::new()?;
@@ -49,8 +50,7 @@ impl Family {
     pub fn get_large_zeroed(&self, bytes: usize, align: usize) -> Result<NonNull<u8>, ObjectError> {
         let (at, zero) = self.take_large(bytes, align)?;
         if !zero {
-            // SAFETY: just taken, with at least this many bytes.
-            unsafe { at.write_bytes(0, bytes) };
+            self.inner.pool.zero_span(at.as_ptr() as usize, bytes);
         }
         Ok(at)
     }

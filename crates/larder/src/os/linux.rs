@@ -15,6 +15,9 @@ use super::{Decommit, HugeAdvice, HugePageSize, OsError, Span, System, page_size
 /// nothing more beyond 512.
 const VECTOR: usize = 64;
 
+/// Pages of which one call says whether memory is behind them, a byte of the stack each.
+const RESIDENCE: usize = 1024;
+
 /// Linux.
 ///
 /// ```
@@ -224,6 +227,25 @@ unsafe impl System for Linux {
             }
         }
         Ok(())
+    }
+
+    fn resident_pages(&self, span: Span, enough: usize) -> usize {
+        let _errno = KeptErrno::new();
+        let mut bytes = [0_u8; RESIDENCE];
+        let (mut from, mut found) = (0, 0);
+        while from < span.len && found < enough {
+            let part = span.part(from, (span.len - from).min(RESIDENCE * page_size()));
+            let pages = part.len.div_ceil(page_size());
+            // SAFETY: the kernel writes a byte for each page, and there are so many.
+            let done =
+                unsafe { libc::mincore(part.at.as_ptr().cast(), part.len, bytes.as_mut_ptr()) };
+            if done != 0 {
+                return enough;
+            }
+            found += bytes[..pages].iter().filter(|&byte| byte & 1 != 0).count();
+            from += part.len;
+        }
+        found.min(enough)
     }
 
     unsafe fn release(&self, span: Span) -> Result<(), OsError> {

@@ -172,6 +172,11 @@ impl PagePool {
         self.inner.clusters.take_large(n)
     }
 
+    /// Makes the first bytes of a run that was taken zero; a long one in the cheaper way of two.
+    pub(crate) fn zero_span(&self, addr: usize, bytes: usize) {
+        self.inner.clusters.zero_span(addr, bytes);
+    }
+
     /// Takes the `n` pages from an address on, so that a run that ends there grows; false where one of them is in use, or the
     /// limit or the system refuses.
     pub(crate) fn take_span_at(&self, addr: usize, n: usize) -> bool {

@@ -171,6 +171,33 @@ fn backed(at: NonNull<u8>, bytes: usize) -> usize {
 }
 
 #[test]
+fn zeroed_memory_is_written_only_where_most_of_it_was_in_use() {
+    let heap = Heap::private(&family());
+    let size = 20 << 20;
+    let layout = layout(size);
+    let pages = size / page_size();
+    for (written, backed_then) in [(3, 0), (pages / 20, 0), (pages, pages)] {
+        let object = heap.alloc(layout).unwrap();
+        for page in 0..written {
+            // SAFETY: inside the object.
+            unsafe { object.add(page * page_size()).write(7) };
+        }
+        // SAFETY: taken above, put once.
+        unsafe { heap.dealloc(object, layout) };
+        let zeroed = heap.alloc_zeroed(layout).unwrap();
+        assert_eq!(zeroed, object, "the same pages, or the test shows nothing");
+        assert_eq!(backed(zeroed, size), backed_then, "{written} pages written");
+        // The pages that were written, and no other: to read a page backs it.
+        // SAFETY: the object has this many bytes; it is put once.
+        unsafe {
+            let bytes = std::slice::from_raw_parts(zeroed.as_ptr(), written * page_size());
+            assert!(bytes.iter().all(|&byte| byte == 0), "{written}");
+            heap.dealloc(zeroed, layout);
+        }
+    }
+}
+
+#[test]
 fn zeroed_memory_that_is_new_is_not_written() {
     // A slab of a private heap has several objects of 100 KiB.
     let heap = Heap::private(&family());
