@@ -38,7 +38,7 @@ impl Clusters {
         let mut state = self.state.lock();
         let ready = start + mine..end;
         Counters::add(&self.counters.fault_ahead_pages, ready.len());
-        state.space.put(ready, taken.zero, coarse_now());
+        state.space.put_ahead(ready, taken.zero, coarse_now());
         if mine > 0 {
             return Some(start);
         }

@@ -68,6 +68,8 @@ pub(super) struct Space {
     cold: BlockSet,
     /// Blocks that are here as a whole, ready or cold, for runs of several.
     here: BlockSet,
+    /// The pages that were backed ahead last. A search looks at some blocks only, and these may lie behind them.
+    ahead: Range<usize>,
     /// The first page that was never taken. Pages from here on are neither here nor out.
     frontier: usize,
     pages: usize,
@@ -94,6 +96,7 @@ impl Space {
             whole: set()?,
             cold: set()?,
             here: set()?,
+            ahead: 0..0,
             frontier: 0,
             pages: blocks * BLOCK_PAGES,
             resident: 0,
@@ -229,7 +232,22 @@ impl Space {
 
     fn find_ready_run(&self, n: usize) -> Option<usize> {
         self.find_short_in(&self.partial, Block::ready, n)
+            .or_else(|| self.find_ahead(n))
             .or_else(|| self.find_short_in(&self.whole, Block::ready, n))
+    }
+
+    fn find_ahead(&self, n: usize) -> Option<usize> {
+        let blocks = self.ahead.start / BLOCK_PAGES..self.ahead.end.div_ceil(BLOCK_PAGES);
+        blocks.into_iter().find_map(|b| {
+            let at = find_run(self.blocks[b].ready(), n)?;
+            Some(b * BLOCK_PAGES + at)
+        })
+    }
+
+    /// Brings pages back that are backed ahead.
+    pub(super) fn put_ahead(&mut self, pages: Range<usize>, zero: bool, now: u64) {
+        self.ahead = pages.clone();
+        self.put(pages, zero, now);
     }
 
     /// Brings pages back that are backed.

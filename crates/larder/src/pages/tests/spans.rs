@@ -90,3 +90,29 @@ fn pieces_go_back_before_neighbours_are_backed_elsewhere() {
         held()
     );
 }
+
+#[test]
+fn what_was_backed_ahead_is_found_behind_many_blocks_with_too_few_pages() {
+    let (system, builder) = recorded();
+    let pool = builder
+        .cluster(ClusterSize::pages(64).unwrap())
+        .build()
+        .unwrap();
+    // A piece of two pages in each of more blocks than a search looks into.
+    let pieces: Vec<_> = (0..20_000).map(|_| pool.take_span(2).unwrap().0).collect();
+    pool.put_spans(
+        pieces.iter().step_by(32).map(|&at| (at, 2)),
+        crate::os::coarse_now(),
+    );
+    let populated = || calls(&system, Call::Populate).len();
+    let (before, held) = (populated(), pool.stats().held_bytes);
+    for _ in 0..64 {
+        pool.take_span(8).unwrap();
+    }
+    assert!(
+        populated() - before <= 64 * 8 / 64 + 1,
+        "{} calls",
+        populated() - before
+    );
+    assert!(pool.stats().held_bytes - held <= (64 * 8 + 64) * page_size());
+}
