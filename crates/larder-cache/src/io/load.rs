@@ -145,8 +145,11 @@ impl Shared {
         if miss.reason == Reason::Write {
             wanted.page().fill(0);
             wanted.overwrites = true;
+        } else if let Some(mut ahead) = ahead {
+            self.fill(&mut wanted, &mut ahead)?;
         } else {
-            self.fill(&mut wanted, &mut ahead.unwrap_or_default())?;
+            let read = wanted.part().read(&*self.storage);
+            read.map_err(|error| self.not_read(&wanted, error))?;
         }
         Ok(wanted.page.take())
     }
@@ -185,7 +188,6 @@ impl Shared {
         ahead: &mut [Filling<'c>],
     ) -> Result<(), CacheError> {
         let storage = &*self.storage;
-        let (file, index) = (wanted.transfer.file, wanted.transfer.key.index());
         let read = if ahead.is_empty() {
             wanted.part().read(storage)
         } else {
@@ -209,14 +211,17 @@ impl Shared {
             }
             first
         };
-        read.map_err(|error| {
-            self.state().count_read_error();
-            CacheError::Read {
-                file,
-                index,
-                source: Arc::new(error),
-            }
-        })
+        read.map_err(|error| self.not_read(wanted, error))
+    }
+
+    #[cold]
+    fn not_read(&self, wanted: &Filling<'_>, error: io::Error) -> CacheError {
+        self.state().count_read_error();
+        CacheError::Read {
+            file: wanted.transfer.file,
+            index: wanted.transfer.key.index(),
+            source: Arc::new(error),
+        }
     }
 
     /// Frames for a block and for those behind it that are not in memory.

@@ -506,7 +506,9 @@ impl State {
             .choose(partition, table, &self.dirty, |rule, victims| {
                 rule.choose(victims, wanted);
             });
-        self.dirty.request(requested);
+        if !requested.is_empty() {
+            self.dirty.request(requested);
+        }
         self.take_out(table, partition, latest, others)
     }
 

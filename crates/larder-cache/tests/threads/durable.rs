@@ -493,6 +493,13 @@ impl World {
                 self.look(file, block, &bytes.unwrap());
             }
         }
+        for file in 0..FILES {
+            let limit = self.cache.tenant_limit(tenant(file));
+            let resident = self.cache.tenant_stats(tenant(file)).resident;
+            if limit.is_some_and(|(bytes, _)| resident * self.cache.block_size() > bytes) {
+                self.wrong(file, 0, &format!("{resident} blocks, of {limit:?}"));
+            }
+        }
         self.cache.check().unwrap();
     }
 

@@ -7,6 +7,11 @@ use crate::{Block, Shadow};
 const BYTES: usize = 5;
 const WAYS: usize = 8;
 const BITS: u32 = BYTES as u32 * 8;
+/// Shadows for which the rule is asked at a time whether it has forgotten them. It forgets about one for each that comes.
+const STEPS: usize = 16;
+/// With each of so many that come a further set is looked at. A rule gives the bits of a forgotten shadow again after four times as many
+/// blocks left as there are frames, and there are never more entries than that: as many sets as half of those blocks.
+const SWEEP: u64 = 4;
 /// Least entries.
 const FIRST: usize = 64;
 
@@ -22,8 +27,7 @@ pub(super) trait Memory {
 /// Shadows by 32 bits of the block's hash. A block has two sets of 8 entries, which two numbers of 32 bits name that follow from
 /// one another; what the set does not say of the number stands in the entry, with the low bits of the shadow and which of the two
 /// it is. So an entry can be moved to its other set, and to another table when that grows. Those that the rule has forgotten
-/// stay until others need their room, or until they are swept: with each that comes one set is looked at. A rule gives the bits of a
-/// forgotten shadow again after four times as many blocks left as there are frames, and there are never more entries than that.
+/// stay until another one comes to their set, or until they are swept.
 #[derive(Debug)]
 pub(super) struct CompressedShadows {
     entries: Vec<u8>,
@@ -34,6 +38,9 @@ pub(super) struct CompressedShadows {
     inverse: u64,
     /// The low bits of a shadow that are kept.
     bits: u32,
+    /// The latest shadow, and one up to which all are forgotten: low bits of both.
+    latest: u64,
+    horizon: u64,
     /// Most entries.
     most: usize,
     /// The set that is looked at next.
@@ -45,6 +52,14 @@ pub(super) struct CompressedShadows {
 struct Name {
     word: u32,
     second: bool,
+}
+
+/// An entry of a set, with bits of the next one above it.
+#[inline(always)]
+fn word(set: &[u8], way: usize) -> u64 {
+    let mut word = [0; 8];
+    word.copy_from_slice(&set[way * BYTES..way * BYTES + 8]);
+    u64::from_le_bytes(word)
 }
 
 const STEP: u32 = 0x9e37_79b1;
@@ -77,6 +92,8 @@ impl CompressedShadows {
             sets: 0,
             inverse: 0,
             bits,
+            latest: 0,
+            horizon: u64::MAX,
             most: most.max(FIRST),
             sweep: 0,
         };
@@ -159,25 +176,25 @@ impl CompressedShadows {
         }
     }
 
-    /// The entries of a set, and the number of the first.
-    fn ways(&self, name: Name) -> (usize, [u64; WAYS]) {
-        let first = self.set(name) * WAYS;
-        let bytes = &self.entries[first * BYTES..][..WAYS * BYTES + 8 - BYTES];
-        let ways = core::array::from_fn(|way| {
-            let mut word = [0; 8];
-            word.copy_from_slice(&bytes[way * BYTES..way * BYTES + 8]);
-            u64::from_le_bytes(word) & ((1 << BITS) - 1)
-        });
-        (first, ways)
+    /// The entries of a set.
+    #[inline(always)]
+    fn bytes_of(&self, set: usize) -> &[u8] {
+        &self.entries[set * WAYS * BYTES..][..WAYS * BYTES + 8 - BYTES]
     }
 
     fn find(&self, name: Name) -> Option<usize> {
-        [name, name.other()].into_iter().find_map(|name| {
-            let tag = self.tag(name) >> self.bits;
-            let (first, ways) = self.ways(name);
-            let way = ways.iter().position(|entry| entry >> self.bits == tag)?;
-            Some(first + way)
-        })
+        // Without what is behind an entry, and without its shadow.
+        let part = ((1 << BITS) - 1) ^ ((1 << self.bits) - 1);
+        for name in [name, name.other()] {
+            let (set, tag) = (self.set(name), self.tag(name));
+            let set_bytes = self.bytes_of(set);
+            for way in 0..WAYS {
+                if (word(set_bytes, way) ^ tag) & part == 0 {
+                    return Some(set * WAYS + way);
+                }
+            }
+        }
+        None
     }
 
     /// The first free entry of a set, if there is one, and how many there are.
@@ -206,13 +223,11 @@ impl CompressedShadows {
         true
     }
 
-    /// Makes room in one of the two sets: what is forgotten goes, or else one entry moves to its other set.
+    /// Makes room in one of the two sets, of which nothing is forgotten: one entry moves to its other set, if what is forgotten there goes
+    /// first.
     fn clear(&mut self, name: Name, memory: &impl Memory) -> bool {
-        let own = [name, name.other()];
-        own.map(|name| self.drop_from(self.set(name), memory))
-            .contains(&true)
-            || self.shift(name)
-            || own.into_iter().any(|name| {
+        self.shift(name)
+            || [name, name.other()].into_iter().any(|name| {
                 let first = self.set(name) * WAYS;
                 (first..first + WAYS).any(|at| {
                     let other = self.name(at, self.entry(at)).other();
@@ -223,17 +238,54 @@ impl CompressedShadows {
 
     /// What is forgotten leaves a set. Says whether anything did.
     fn drop_from(&mut self, set: usize, memory: &impl Memory) -> bool {
-        let before = self.used[set];
-        let mut left = before;
-        while left != 0 {
-            let at = set * WAYS + left.trailing_zeros() as usize;
-            left &= left - 1;
-            let low = self.low(self.entry(at));
-            if !memory.remembers(memory.whole(low)) {
+        let mask = (1 << self.bits) - 1;
+        // So many are not known to be forgotten.
+        let recent = self.latest.wrapping_sub(self.horizon) & mask;
+        let (latest, set_bytes) = (self.latest, self.bytes_of(set));
+        let mut old = 0;
+        for way in 0..WAYS {
+            let age = latest.wrapping_sub(word(set_bytes, way)) & mask;
+            old |= u8::from(age >= recent) << way;
+        }
+        match old & self.used[set] {
+            0 => false,
+            old => self.drop_forgotten(set, old, memory),
+        }
+    }
+
+    /// Of these entries of a set those leave that are forgotten.
+    #[inline(never)]
+    fn drop_forgotten(&mut self, set: usize, mut old: u8, memory: &impl Memory) -> bool {
+        let mut any = false;
+        while old != 0 {
+            let at = set * WAYS + old.trailing_zeros() as usize;
+            old &= old - 1;
+            // The numbers may have come again since the horizon was passed.
+            if !memory.remembers(memory.whole(self.low(self.entry(at)))) {
                 self.free_entry(at);
+                any = true;
             }
         }
-        self.used[set] != before
+        any
+    }
+
+    /// What is forgotten leaves the two sets. Says whether anything did.
+    fn clean(&mut self, name: Name, memory: &impl Memory) -> bool {
+        self.pass(memory);
+        let own = [name, name.other()].map(|name| self.set(name));
+        own.map(|set| self.drop_from(set, memory)).contains(&true)
+    }
+
+    /// Goes on with the horizon up to the first one that is remembered.
+    fn pass(&mut self, memory: &impl Memory) {
+        let mask = (1 << self.bits) - 1;
+        for _ in 0..STEPS {
+            let next = self.horizon.wrapping_add(1) & mask;
+            if next == self.latest || memory.remembers(memory.whole(next)) {
+                return;
+            }
+            self.horizon = next;
+        }
     }
 
     /// One entry of a full set moves to its other one.
@@ -257,14 +309,20 @@ impl CompressedShadows {
     /// Notes what was left of a block. What was left of it before has been [taken](Self::take) since, when it came; a second entry,
     /// where two missed the block and one of them came back to it late, is swept when the rule forgets it.
     pub(super) fn put(&mut self, block: Block, shadow: Shadow, memory: &impl Memory) {
-        self.drop_from(self.sweep, memory);
-        self.sweep += 1;
-        if self.sweep == self.sets {
-            self.sweep = 0;
-        }
         let (name, low) = (Name::of(block), self.low(shadow.get()));
+        self.latest = low;
+        if self.horizon == u64::MAX {
+            self.horizon = low.wrapping_sub(1) & ((1 << self.bits) - 1);
+        }
+        if low.is_multiple_of(SWEEP) {
+            self.drop_from(self.sweep, memory);
+            self.sweep += 1;
+            if self.sweep == self.sets {
+                self.sweep = 0;
+            }
+        }
         while !self.place(name, low) {
-            if !self.clear(name, memory) && !self.make_room() {
+            if !self.clean(name, memory) && !self.clear(name, memory) && !self.make_room() {
                 return;
             }
         }
