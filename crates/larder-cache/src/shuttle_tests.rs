@@ -469,12 +469,17 @@ fn shuttle_each_read_that_was_begun_ends_once_also_without_the_cache() {
         });
         drop((cache, file));
         join(readers);
+        let mut turns = 0;
         while ends.iter().any(|end| end.load(SeqCst) == 0) {
             thread::yield_now();
+            turns += 1;
+            assert!(turns < 10_000, "{ends:?}");
         }
         // Another owner of the disk is the cache, whose last owner may be one of its threads.
         while Arc::strong_count(&disk.0) > 1 {
             thread::yield_now();
+            turns += 1;
+            assert!(turns < 10_000, "the cache is still there");
         }
         assert!(ends.iter().all(|end| end.load(SeqCst) == 1));
     });
