@@ -36,6 +36,7 @@ pub struct BlockCacheBuilder {
     most: Option<usize>,
     policy: MakeRule,
     read_ahead: usize,
+    read_threads: usize,
     dirty_age: Duration,
     dirty_share: f64,
     pressure: Arc<Pressure>,
@@ -53,9 +54,31 @@ impl BlockCacheBuilder {
             most: None,
             policy: default_rule(),
             read_ahead: 32,
+            read_threads: 4,
             dirty_age: Duration::from_secs(30),
             dirty_share: 0.5,
             pressure: Arc::new(memory_some_avg10),
+        }
+    }
+
+    /// Takes what a settings file says about block caches in place of what was said before; what is said later counts.
+    ///
+    /// ```
+    /// # use larder_cache::{BlockCache, MemoryStorage};
+    /// use larder::settings::Settings;
+    /// let settings: Settings = "version = 1\n[cache]\npolicy = \"lirs\"\nbytes = 1048576\n".parse()?;
+    /// let cache = BlockCache::builder(MemoryStorage::default()).settings(&settings).build()?;
+    /// let stats = cache.stats();
+    /// assert_eq!((stats.policy, stats.capacity * cache.block_size()), ("lirs", 1 << 20));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[cfg(feature = "settings")]
+    pub fn settings(mut self, settings: &larder::settings::Settings) -> Self {
+        let cache = settings.cache();
+        self.bytes = cache.bytes.unwrap_or(self.bytes);
+        match &cache.policy {
+            Some(name) => self.policy(name),
+            None => self,
         }
     }
 
@@ -141,6 +164,22 @@ impl BlockCacheBuilder {
     /// ```
     pub fn read_ahead(mut self, blocks: usize) -> Self {
         self.read_ahead = blocks;
+        self
+    }
+
+    /// Most threads of the cache that read for [`CacheHandle::start_read`](crate::CacheHandle::start_read), so many reads are under way at
+    /// a time; 4 if nothing is said. They are started as they are needed. With 0 the caller reads.
+    ///
+    /// ```
+    /// # use larder_cache::{BlockCache, FileId, MemoryStorage};
+    /// let cache = BlockCache::builder(MemoryStorage::default()).read_threads(0).build()?;
+    /// let file = cache.file(FileId(1))?;
+    /// let caller = std::thread::current().id();
+    /// cache.handle().start_read(&file, 0..1, move |_| assert_eq!(std::thread::current().id(), caller));
+    /// # Ok::<(), larder_cache::CacheError>(())
+    /// ```
+    pub fn read_threads(mut self, threads: usize) -> Self {
+        self.read_threads = threads;
         self
     }
 
@@ -240,7 +279,8 @@ impl BlockCacheBuilder {
             rule.1.resize(frames)?;
         }
         let state = State::new(rule, most, limits)?;
-        let shared = Shared::new(Table::new(most, pool)?, state, self.storage);
+        let table = Table::new(most, pool)?;
+        let shared = Shared::new(table, state, self.storage, self.read_threads);
         Ok((shared, self.pressure, self.read_ahead))
     }
 }

@@ -213,6 +213,96 @@ impl BlockCache {
         self.shared.state().forget_tenant(tenant)
     }
 
+    /// Gives a tenant `bytes` of the cache for itself, while it is in use. Its files never have more blocks in memory, and a block of theirs
+    /// leaves only for another of theirs; the others have what is left. `policy` is a rule of the tenant's own by
+    /// [name](larder_policy::rules): it decides as in a cache of this size. Without one the tenant has the rule that it had, or the
+    /// cache's if it had no limit; that is `adaptive` where the cache's came by [`own_policy`](BlockCacheBuilder::own_policy).
+    ///
+    /// What is too much leaves at once, dirty blocks after they were written; those that are held stay until they are let go, and the
+    /// tenant has more for that long. Blocks in memory are taken for new ones by the tenant's rule.
+    ///
+    /// ```
+    /// # use larder_cache::{BlockCache, FileId, MemoryStorage, TenantId};
+    /// let cache = BlockCache::builder(MemoryStorage::default()).bytes(100 << 12).read_ahead(0).build()?;
+    /// cache.limit_tenant(TenantId(7), 10 << 12, Some("lirs"))?;
+    /// let (mine, other) = (cache.file_of(FileId(1), TenantId(7))?, cache.file(FileId(2))?);
+    /// let mut handle = cache.handle();
+    /// for index in 0..1000 {
+    ///     handle.read(&other, index % 90)?;
+    ///     handle.read(&mine, index)?;
+    /// }
+    /// assert_eq!((mine.stats().resident, other.stats().misses), (10, 90));
+    /// # Ok::<(), larder_cache::CacheError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`CacheError::Size`] for less than a block; [`CacheError::Limits`] when the others would have none; [`CacheError::Policy`];
+    /// [`CacheError::Memory`]; [`CacheError::Write`] when dirty blocks cannot be written: the limit holds all the same.
+    pub fn limit_tenant(
+        &self,
+        tenant: TenantId,
+        bytes: usize,
+        policy: Option<&str>,
+    ) -> Result<(), CacheError> {
+        let table = self.shared.table();
+        let frames = bytes / self.block_size();
+        if frames == 0 {
+            return Err(CacheError::Size {
+                bytes,
+                block: self.block_size(),
+                most: table.frames().len() * self.block_size(),
+            });
+        }
+        let limited = self
+            .shared
+            .state()
+            .limit_tenant(table, tenant, frames, policy);
+        limited.and(self.shared.shrink(None))
+    }
+
+    /// The tenant shares the cache with the others again, whose rule takes its blocks for new ones.
+    ///
+    /// ```
+    /// # use larder_cache::{BlockCache, MemoryStorage, TenantId};
+    /// let cache = BlockCache::builder(MemoryStorage::default()).bytes(1 << 20).build()?;
+    /// cache.limit_tenant(TenantId(7), 1 << 19, None)?;
+    /// assert_eq!(cache.tenant_limit(TenantId(7)), Some((1 << 19, "adaptive")));
+    /// cache.unlimit_tenant(TenantId(7))?;
+    /// assert_eq!(cache.tenant_limit(TenantId(7)), None);
+    /// # Ok::<(), larder_cache::CacheError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`limit_tenant`](Self::limit_tenant).
+    pub fn unlimit_tenant(&self, tenant: TenantId) -> Result<(), CacheError> {
+        let table = self.shared.table();
+        let shared = self.shared.state().unlimit_tenant(table, tenant);
+        shared.and(self.shared.shrink(None))
+    }
+
+    /// The bytes that a tenant has for itself, and the name of its rule; `None` if it shares the cache with the others.
+    pub fn tenant_limit(&self, tenant: TenantId) -> Option<(usize, &'static str)> {
+        let (frames, policy) = self.shared.state().tenant_limit(tenant)?;
+        Some((frames * self.block_size(), policy))
+    }
+
+    /// Changes the rule, by [name](larder_policy::rules), while the cache is in use. The new one learns of the blocks in memory in the order
+    /// in which the former one would have let them go, and of none that left. Tenants with a [limit](Self::limit_tenant) keep theirs.
+    ///
+    /// ```
+    /// # use larder_cache::{BlockCache, MemoryStorage};
+    /// let cache = BlockCache::builder(MemoryStorage::default()).build()?;
+    /// cache.set_policy("lirs")?;
+    /// assert_eq!(cache.stats().policy, "lirs");
+    /// # Ok::<(), larder_cache::CacheError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`CacheError::Policy`]: no such rule, or no memory; [`CacheError::Memory`]. The rule is as it was then.
+    pub fn set_policy(&self, name: &str) -> Result<(), CacheError> {
+        self.shared.state().set_policy(self.shared.table(), name)
+    }
+
     /// A thread's way in. It is another owner of the cache, and may be kept in a struct and sent to another thread.
     ///
     /// ```
@@ -230,8 +320,8 @@ impl BlockCache {
     /// they were written; those that are held stay until they are let go, and the cache is larger for that long.
     ///
     /// # Errors
-    /// [`CacheError::Size`] for less than a block or more than [`BlockCacheBuilder::most_bytes`]; [`CacheError::Write`] when dirty
-    /// blocks cannot be written: the size is the new one all the same.
+    /// [`CacheError::Size`] for less than a block or more than [`BlockCacheBuilder::most_bytes`]; [`CacheError::Limits`] when tenants
+    /// have all of it for themselves; [`CacheError::Write`] when dirty blocks cannot be written: the size is the new one all the same.
     ///
     /// ```
     /// # use larder_cache::{BlockCache, CacheError, FileId, MemoryStorage};
@@ -256,7 +346,7 @@ impl BlockCache {
             });
         }
         self.shared.state().resize(table, frames)?;
-        self.shared.shrink(frames)
+        self.shared.shrink(None)
     }
 
     /// Gives back about `bytes` of memory, for a moment of pressure: blocks that the rule would take next, and their pages. The
@@ -428,7 +518,7 @@ fn maintain(shared: &Shared, pressure: &Pressure) -> Result<usize, CacheError> {
 /// [`BlockCache::trim`], of so many blocks.
 fn trim(shared: &Shared, blocks: usize) -> Result<usize, CacheError> {
     let resident = shared.state().resident();
-    shared.shrink(resident - blocks.min(resident))?;
+    shared.shrink(Some(resident - blocks.min(resident)))?;
     let left = shared.state().resident();
     Ok(resident.saturating_sub(left) * shared.block_size())
 }

@@ -37,6 +37,16 @@ pub enum CacheError {
         /// Most bytes, as the builder said.
         most: usize,
     },
+    /// Tenants would have all blocks for themselves, and the others none.
+    #[error(
+        "block cache: of {frames} blocks tenants would have {limited} for themselves, and the others none; lower a limit or raise the cache's size"
+    )]
+    Limits {
+        /// Blocks of the cache.
+        frames: usize,
+        /// The sum of the tenants' limits, in blocks.
+        limited: usize,
+    },
     /// A share of the cache that is none.
     #[error("block cache: a share of {share} may be dirty; it must be 0 to 1")]
     Share {

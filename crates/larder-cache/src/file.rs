@@ -70,7 +70,7 @@ impl CachedFile {
         self.opening.born
     }
 
-    pub(crate) fn shared(&self) -> &Shared {
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
     }
 

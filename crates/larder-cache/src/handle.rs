@@ -1,6 +1,8 @@
 //! A thread's way into the cache.
 
+use std::io;
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use crate::error::CacheError;
@@ -289,20 +291,112 @@ impl CacheHandle {
         into: &mut Vec<BlockRef<'f>>,
     ) -> Result<(), CacheError> {
         let had = into.len();
-        let done = self.request(|handle| handle.read_each(file, blocks, into));
+        let done = self.request(|handle| handle.read_each(file, blocks, into, None));
         if done.is_err() {
             into.truncate(had);
         }
         done
     }
 
+    /// A block to be read, if it is in memory and no thread reads or changes it just now: it waits for no thread and for no storage.
+    /// Only a block that is there counts as used.
+    ///
+    /// ```
+    /// # use larder_cache::{BlockCache, FileId, MemoryStorage};
+    /// # let cache = BlockCache::builder(MemoryStorage::default()).build()?;
+    /// let file = cache.file(FileId(1))?;
+    /// let mut handle = cache.handle();
+    /// assert!(handle.try_read(&file, 0)?.is_none());
+    /// handle.read(&file, 0)?;
+    /// assert!(handle.try_read(&file, 0)?.is_some());
+    /// # Ok::<(), larder_cache::CacheError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`CacheError::Index`], [`CacheError::Foreign`].
+    pub fn try_read<'f>(
+        &mut self,
+        file: &'f CachedFile,
+        index: u64,
+    ) -> Result<Option<BlockRef<'f>>, CacheError> {
+        let key = self.key(file, index)?;
+        self.turn += 1;
+        let pin = self.pin(file);
+        let found = match file.shared().table().hit(key, pin, Err) {
+            Ok(block) => Ok(block),
+            Err(missed) => self.found(file, key, missed),
+        };
+        Ok(found.ok())
+    }
+
+    /// [`read_many`](Self::read_many), by a thread of the cache: this one goes on. `done` is called once, with the blocks or with what went
+    /// wrong, also when the storage panics; by that thread, which does nothing else until it returns. Blocks behind those that this
+    /// handle's reader may want next come too.
+    ///
+    /// A read that was begun keeps the cache and the file. At most [`read_threads`](crate::BlockCacheBuilder::read_threads) are under way;
+    /// when 1024 more wait, or no thread can be had, the caller reads, and calls `done` before this returns. So call it with no
+    /// guard and no lock that `done` wants.
+    ///
+    /// ```
+    /// # use larder_cache::{BlockCache, FileId, MemoryStorage};
+    /// # let cache = BlockCache::builder(MemoryStorage::default()).build()?;
+    /// let file = cache.file(FileId(1))?;
+    /// let mut handle = cache.handle();
+    /// let (sender, replies) = std::sync::mpsc::channel();
+    /// if handle.try_read(&file, 3)?.is_none() {
+    ///     handle.start_read(&file, 3..5, move |blocks| {
+    ///         let _ = sender.send(blocks.map(|blocks| blocks.len()));
+    ///     });
+    /// }
+    /// assert_eq!(replies.recv().unwrap()?, 2);
+    /// # Ok::<(), larder_cache::CacheError>(())
+    /// ```
+    pub fn start_read(
+        &mut self,
+        file: &CachedFile,
+        blocks: Range<u64>,
+        done: impl FnOnce(Result<Vec<BlockRef<'_>>, CacheError>) + Send + 'static,
+    ) {
+        let first = match self.key(file, blocks.start) {
+            Ok(first) => first,
+            Err(error) => return done(Err(error)),
+        };
+        // What it used before comes before this.
+        self.report();
+        self.turn += 1;
+        self.reported += 1;
+        let len = blocks.end.saturating_sub(blocks.start);
+        let ahead = self.streams.missed(first, len, self.read_ahead);
+        let (file, request) = (file.clone(), self.number());
+        let read = move || {
+            let mut blocks_read = Vec::new();
+            let mut handle = Self::new(Arc::clone(file.shared()), 0);
+            handle.request = Some(request);
+            let read = || handle.read_each(&file, blocks.clone(), &mut blocks_read, Some(ahead));
+            let read = catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| {
+                Err(CacheError::Read {
+                    file: file.id(),
+                    index: blocks.start,
+                    source: Arc::new(io::Error::other("the storage panicked")),
+                })
+            });
+            drop(handle);
+            done(read.map(|()| blocks_read));
+        };
+        if let Err(read) = self.shared.readers().start(Box::new(read)) {
+            read();
+        }
+    }
+
     /// Guards are taken in order, so that threads that keep to it do not wait for each other for ever: of the blocks that one
-    /// miss brings, those behind one that was in memory already are let go, and looked for in their turn.
+    /// miss brings, those behind one that was in memory already are let go, and looked for in their turn. How many are worth reading
+    /// ahead is said, or seen from what the handle read before.
     fn read_each<'f>(
         &mut self,
         file: &'f CachedFile,
         blocks: Range<u64>,
         into: &mut Vec<BlockRef<'f>>,
+        ahead: Option<usize>,
     ) -> Result<(), CacheError> {
         if blocks.is_empty() {
             return Ok(());
@@ -337,7 +431,7 @@ impl CacheHandle {
             let block = match found {
                 Ok(block) => block,
                 Err(traced) => self.wait_or_load(file, key, traced, |handle| {
-                    handle.load_many(file, key, last, |came, page| match page {
+                    handle.load_many(file, (key, last), ahead, |came, page| match page {
                         Some(page) => {
                             more.push(page.downgrade());
                             next = Key(next.0 + 1);
@@ -362,14 +456,15 @@ impl CacheHandle {
     fn load_many<'f>(
         &mut self,
         file: &'f CachedFile,
-        key: Key,
-        last: Key,
+        (key, last): (Key, Key),
+        ahead: Option<usize>,
         came: impl FnMut(Key, Option<Claimed<'f>>),
     ) -> Result<Option<BlockRef<'f>>, CacheError> {
         let wanted = last.0 - key.0;
+        let seen = || self.streams.missed(key, wanted + 1, self.read_ahead);
         let behind = Behind {
             wanted,
-            ahead: self.streams.missed(key, wanted + 1, self.read_ahead) as u64,
+            ahead: ahead.unwrap_or_else(seen) as u64,
         };
         let loaded = self.report_miss(key, Reason::Demand, |miss, noted| {
             file.shared().load_many(miss, behind, noted, came)
@@ -532,7 +627,7 @@ impl CacheHandle {
 
     /// The name of a block, whose file is the one that was used last from now on.
     fn key(&mut self, file: &CachedFile, index: u64) -> Result<Key, CacheError> {
-        if !core::ptr::eq(file.shared(), &*self.shared) {
+        if !Arc::ptr_eq(file.shared(), &self.shared) {
             return Err(CacheError::Foreign { file: file.id() });
         }
         let key = self.shared.key(file.number(), index)?;

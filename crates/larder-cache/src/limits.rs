@@ -26,5 +26,8 @@ pub(crate) const LONG_EPOCH: u32 = size(16, 1, 16) as u32;
 /// How often a thread looks again for a block whose holder the cache does not know, before it takes the holder for a guard.
 pub(crate) const PATIENCE: u32 = size(32, 4, 32) as u32;
 
+/// Reads that wait for a thread of the cache. A thread that asks for one more does it itself.
+pub(crate) const MOST_READS: usize = size(1, 2, 1024);
+
 /// The number of a closed file rests until so many others were given: by then the rule has forgotten most of the file's blocks.
 pub(crate) const RESTING_FILES: u64 = if cfg!(test) { 4 } else { 1024 };

@@ -9,7 +9,7 @@ use shuttle::sync::Mutex;
 use shuttle::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use shuttle::thread;
 
-use super::{BlockCache, CacheError, CachedFile, FileId, Storage};
+use super::{BlockCache, CacheError, CachedFile, FileId, Storage, TenantId};
 use larder::pages::PagePool;
 
 const FILE: FileId = FileId(1);
@@ -444,5 +444,78 @@ fn shuttle_the_size_changes_under_readers() {
         ]);
         look(&cache, &file, 7).unwrap();
         assert!(cache.stats().resident <= 3);
+    });
+}
+
+#[test]
+fn shuttle_each_read_that_was_begun_ends_once_also_without_the_cache() {
+    explore(3, 0, |cache, disk, file| {
+        disk.fill(4, 9);
+        let ends = Arc::new([0; 4].map(|_| AtomicU64::new(0)));
+        let readers = [0, 2].map(|from| {
+            let ends = Arc::clone(&ends);
+            spawn(&cache, &file, move |cache, file| {
+                let mut handle = cache.handle();
+                for index in from..from + 2 {
+                    let ends = Arc::clone(&ends);
+                    handle.start_read(file, index..index + 1, move |blocks| {
+                        if let Ok(blocks) = blocks {
+                            assert!(blocks[0].iter().all(|&byte| byte == 9));
+                        }
+                        ends[index as usize].fetch_add(1, SeqCst);
+                    });
+                }
+            })
+        });
+        drop((cache, file));
+        join(readers);
+        let mut turns = 0;
+        while ends.iter().any(|end| end.load(SeqCst) == 0) {
+            thread::yield_now();
+            turns += 1;
+            assert!(turns < 10_000, "{ends:?}");
+        }
+        // Another owner of the disk is the cache, whose last owner may be one of its threads.
+        while Arc::strong_count(&disk.0) > 1 {
+            thread::yield_now();
+            turns += 1;
+            assert!(turns < 10_000, "the cache is still there");
+        }
+        assert!(ends.iter().all(|end| end.load(SeqCst) == 1));
+    });
+}
+
+#[test]
+fn shuttle_a_tenant_gets_a_limit_under_readers_and_writers() {
+    explore(5, 0, |cache, disk, file| {
+        disk.fill(6, 9);
+        let tenant = TenantId::default();
+        let read = |cache: &BlockCache, file: &CachedFile| {
+            for index in 0..4 {
+                assert!(look(cache, file, index).is_none_or(|byte| byte == 9));
+            }
+        };
+        let write = move |cache: &BlockCache, file: &CachedFile| {
+            for byte in 1..3 {
+                if put(cache, file, 5, byte) {
+                    assert!(look(cache, file, 5).is_none_or(|seen| seen == byte));
+                }
+            }
+        };
+        let limit = move |cache: &BlockCache, _: &CachedFile| {
+            let size = cache.block_size();
+            cache.limit_tenant(tenant, 3 * size, Some("lru")).unwrap();
+            cache.limit_tenant(tenant, size, None).unwrap();
+            cache.unlimit_tenant(tenant).unwrap();
+            cache.limit_tenant(tenant, 2 * size, Some("arc")).unwrap();
+        };
+        join([
+            spawn(&cache, &file, read),
+            spawn(&cache, &file, write),
+            spawn(&cache, &file, limit),
+        ]);
+        look(&cache, &file, 4).unwrap();
+        assert!(cache.stats().resident <= 2);
+        cache.check().unwrap();
     });
 }

@@ -52,6 +52,33 @@ impl Ranked for Helped {
     const RANK: Rank = Rank::Reaper;
 }
 
+/// Reads that wait for a thread of the cache.
+#[derive(Debug, Default)]
+pub(crate) struct Queued<T>(pub(crate) T);
+
+impl<T> Ranked for Queued<T> {
+    const RANK: Rank = Rank::Reaper;
+}
+
+/// Starts a thread that ends by itself.
+///
+/// # Errors
+/// When no thread can be started.
+#[cfg(not(any(loom, shuttle)))]
+pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
+    let thread = std::thread::Builder::new().name(name.to_owned());
+    thread.spawn(work).map(drop)
+}
+
+#[cfg(any(loom, shuttle))]
+pub(crate) fn spawn(_name: &str, work: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
+    #[cfg(loom)]
+    loom::thread::spawn(work);
+    #[cfg(shuttle)]
+    shuttle::thread::spawn(work);
+    Ok(())
+}
+
 /// What a storage that comes with the cache keeps behind its lock.
 #[derive(Debug, Default)]
 pub(crate) struct Stored<T>(pub(crate) T);

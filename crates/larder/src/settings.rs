@@ -8,6 +8,10 @@
 //! zeroing = "avx2"          # or "auto", "portable", "sse2", "avx512", "stosb"
 //! prezero = false
 //!
+//! [cache]
+//! policy = "lirs"           # of a block cache
+//! bytes = 268435456
+//!
 //! [evidence.pages.cluster_pages]
 //! run = "3f9c0e12"
 //! because = "the smallest cluster within 3 % of the best"
@@ -84,6 +88,25 @@ pub struct PageSettings {
     pub prezero: bool,
 }
 
+/// What the file says about a block cache. Whether there is a rule of that name is known when the cache is built.
+///
+/// ```
+/// # use larder::settings::Settings;
+/// let settings: Settings = "version = 1\n[cache]\npolicy = \"lirs\"\nbytes = 1048576\n".parse()?;
+/// let cache = settings.cache();
+/// assert_eq!((cache.policy.as_deref(), cache.bytes), (Some("lirs"), Some(1 << 20)));
+/// # Ok::<(), larder::settings::SettingsError>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct CacheSettings {
+    /// Name of the replacement rule; `None` when the file does not say.
+    pub policy: Option<String>,
+    /// Bytes of blocks in memory; `None` when the file does not say.
+    pub bytes: Option<usize>,
+}
+
 /// Why a value was written.
 ///
 /// [`Settings::evidence`] shows it.
@@ -122,6 +145,7 @@ pub struct Evidence {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Settings {
     pages: PageSettings,
+    cache: CacheSettings,
     evidence: BTreeMap<String, BTreeMap<String, Evidence>>,
 }
 
@@ -131,6 +155,8 @@ struct RawFile {
     version: u32,
     #[serde(default)]
     pages: RawPages,
+    #[serde(default)]
+    cache: CacheSettings,
     #[serde(default)]
     evidence: BTreeMap<String, BTreeMap<String, Evidence>>,
 }
@@ -195,6 +221,19 @@ impl Settings {
         self.pages
     }
 
+    /// What it says about a block cache.
+    ///
+    /// ```
+    /// # use larder::settings::Settings;
+    /// let settings: Settings = "version = 1\n[cache]\npolicy = \"arc\"\n".parse()?;
+    /// assert_eq!(settings.cache().policy.as_deref(), Some("arc"));
+    /// # Ok::<(), larder::settings::SettingsError>(())
+    /// ```
+    #[must_use]
+    pub fn cache(&self) -> &CacheSettings {
+        &self.cache
+    }
+
     /// Why a value was written, for instance of `pages`, `cluster_pages`.
     ///
     /// ```
@@ -251,6 +290,7 @@ impl Settings {
                 zeroing,
                 prezero: raw.pages.prezero,
             },
+            cache: raw.cache,
             evidence: raw.evidence,
         })
     }

@@ -12,18 +12,18 @@ use crate::table::Claimed;
 use larder_policy::{Frame, Reason};
 
 impl Shared {
-    /// Makes the cache as small as `frames`, as far as blocks are not held, and gives the pages back.
-    pub(crate) fn shrink(&self, frames: usize) -> Result<(), CacheError> {
+    /// Makes the cache as small as `most` frames, or each partition as small as it is to be, as far as blocks are not held, and gives
+    /// the pages back.
+    pub(crate) fn shrink(&self, most: Option<usize>) -> Result<(), CacheError> {
         loop {
             let mut state = self.state();
-            let over = state.resident().saturating_sub(frames);
-            let gone = state.evict(&self.table, over);
+            let (gone, over) = state.evict(&self.table, most);
             if gone == over {
                 break;
             }
             let dirty = !state.dirty().is_empty();
             drop(state);
-            if gone == 0 && !(dirty && self.write_some()? != NOTHING) {
+            if gone == 0 && !(dirty && self.write_some(None)? != NOTHING) {
                 break; // the others are held
             }
         }

@@ -108,14 +108,14 @@ impl Shared {
                     return Ok((page, self.block_size(), true));
                 }
                 let state = self.state();
-                if wrote || !state.has_many_dirty() {
+                if wrote || !state.has_many_dirty(key.file()) {
                     break (page, state, true);
                 }
                 // With nothing in hand. What cannot be written is reported when room is needed, or at the next sync.
                 drop(state);
                 drop(page);
                 wrote = true;
-                drop(self.write_some());
+                drop(self.write_some(Some(key.file())));
                 continue;
             }
             // A miss has some written by itself.
@@ -145,8 +145,11 @@ impl Shared {
         if miss.reason == Reason::Write {
             wanted.page().fill(0);
             wanted.overwrites = true;
+        } else if let Some(mut ahead) = ahead {
+            self.fill(&mut wanted, &mut ahead)?;
         } else {
-            self.fill(&mut wanted, &mut ahead.unwrap_or_default())?;
+            let read = wanted.part().read(&*self.storage);
+            read.map_err(|error| self.not_read(&wanted, error))?;
         }
         Ok(wanted.page.take())
     }
@@ -185,7 +188,6 @@ impl Shared {
         ahead: &mut [Filling<'c>],
     ) -> Result<(), CacheError> {
         let storage = &*self.storage;
-        let (file, index) = (wanted.transfer.file, wanted.transfer.key.index());
         let read = if ahead.is_empty() {
             wanted.part().read(storage)
         } else {
@@ -209,14 +211,17 @@ impl Shared {
             }
             first
         };
-        read.map_err(|error| {
-            self.state().count_read_error();
-            CacheError::Read {
-                file,
-                index,
-                source: Arc::new(error),
-            }
-        })
+        read.map_err(|error| self.not_read(wanted, error))
+    }
+
+    #[cold]
+    fn not_read(&self, wanted: &Filling<'_>, error: io::Error) -> CacheError {
+        self.state().count_read_error();
+        CacheError::Read {
+            file: wanted.transfer.file,
+            index: wanted.transfer.key.index(),
+            source: Arc::new(error),
+        }
     }
 
     /// Frames for a block and for those behind it that are not in memory.
@@ -236,35 +241,38 @@ impl Shared {
             if table.find(key).is_some() {
                 return Ok(None);
             }
-            if state.has_many_dirty() && missed.is_none() {
+            if state.has_many_dirty(key.file()) && missed.is_none() {
                 drop(state);
                 // What cannot be written is reported when room is needed, or at the next sync.
-                drop(self.write_some());
+                drop(self.write_some(Some(key.file())));
                 state = self.state();
                 if table.find(key).is_some() {
                     return Ok(None);
                 }
             }
-            let admission = *missed.get_or_insert_with(|| state.miss(table, miss));
-            match state.admit(table, miss, admission) {
+            let admitted = *missed.get_or_insert_with(|| state.miss(table, miss));
+            match state.admit(table, miss, admitted) {
                 Ok(admitted) => {
                     let others = (behind.wanted | behind.ahead > 0)
                         .then(|| self.begin_behind(&mut state, miss, behind));
                     return Ok(Some((Filling::new(self, admitted), others)));
                 }
-                Err(CacheError::Pinned { .. }) if !state.is_full() => {
+                Err(CacheError::Pinned { .. }) if !state.is_full(key.file()) => {
                     // There are free frames, and other threads look at them for blocks that were there.
                     state = self.give_way(state);
                 }
                 Err(error @ (CacheError::Pinned { .. } | CacheError::Pages(_))) => {
                     let dirty = !state.dirty().is_empty();
                     drop(state);
-                    let written = dirty && self.write_some()? != NOTHING;
+                    // Any block has a page.
+                    let pinned = matches!(error, CacheError::Pinned { .. });
+                    let with = pinned.then_some(key.file());
+                    let written = dirty && self.write_some(with)? != NOTHING;
                     state = self.state();
                     if written {
                         continue;
                     }
-                    if !state.is_any_moving() {
+                    if !state.is_any_moving(with) {
                         state.report_removed(key);
                         return Err(error);
                     }
@@ -300,7 +308,11 @@ impl Shared {
                 continue;
             }
             let inside = reason == Reason::Demand || key.file() == file && key.index() < last;
-            if is_here || !inside || more.len() >= MOST_AT_ONCE || !state.has_room_for_readahead() {
+            if is_here
+                || !inside
+                || more.len() >= MOST_AT_ONCE
+                || !state.has_room_for_readahead(file)
+            {
                 break;
             }
             let miss = Miss {
@@ -308,8 +320,8 @@ impl Shared {
                 reason,
                 ..first
             };
-            let admission = state.miss(table, miss);
-            match state.admit(table, miss, admission) {
+            let missed = state.miss(table, miss);
+            match state.admit(table, miss, missed) {
                 Ok(admitted) => more.push(Filling::new(self, admitted)),
                 Err(_) => {
                     state.report_removed(key);

@@ -5,6 +5,7 @@ mod files;
 mod load;
 mod memory;
 mod readahead;
+mod readers;
 #[cfg(feature = "io-uring")]
 mod ring;
 mod storage;
@@ -18,6 +19,7 @@ pub use storage::{Part, Storage};
 
 pub(crate) use load::Behind;
 pub(crate) use readahead::Streams;
+pub(crate) use readers::Readers;
 pub(crate) use storage::Below;
 
 use std::sync::{PoisonError, TryLockError};
@@ -38,18 +40,25 @@ pub(crate) struct Shared {
     /// Threads of the cache's own that hold a block, or may, and do not wait for it: those of which the state does not know yet.
     passing: AtomicUsize,
     storage: Box<dyn Storage>,
+    readers: Readers,
     /// The process that made it: the child of a fork only has a copy.
     generation: u32,
 }
 
 impl Shared {
-    pub(crate) fn new(table: Table, state: State, storage: Box<dyn Storage>) -> Self {
+    pub(crate) fn new(
+        table: Table,
+        state: State,
+        storage: Box<dyn Storage>,
+        read_threads: usize,
+    ) -> Self {
         Self {
             table,
             state: Mutex::new(state),
             moved: Condvar::new(),
             passing: AtomicUsize::new(0),
             storage,
+            readers: Readers::new(read_threads),
             generation: fork_generation(),
         }
     }
@@ -57,6 +66,11 @@ impl Shared {
     #[inline(always)]
     pub(crate) fn table(&self) -> &Table {
         &self.table
+    }
+
+    /// The threads that read for others.
+    pub(crate) fn readers(&self) -> &Readers {
+        &self.readers
     }
 
     pub(crate) fn block_size(&self) -> usize {

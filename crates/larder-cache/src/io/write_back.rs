@@ -57,8 +57,8 @@ enum Next<'c> {
 enum Wanted {
     /// All of them, also those that another thread changes or writes just now.
     All,
-    /// Those that no other thread has.
-    Free,
+    /// Those that no other thread has; with a file, those that share their frames with its blocks.
+    Free(Option<u32>),
     /// Of these, those that are dirty since then or longer.
     Old(Age),
 }
@@ -197,25 +197,25 @@ impl Drop for Batch<'_> {
 }
 
 impl Shared {
-    /// Writes at least one block that no thread is changing, and up to 64, so that they can leave; goes on where it
-    /// ended the last time, so that blocks that are written again and again do not keep it from the others. Returns how
+    /// Writes at least one block that no thread is changing, and up to 64, so that they can leave: for a block of this file, or for any.
+    /// Goes on where it ended the last time, so that blocks that are written again and again do not keep it from the others. Returns how
     /// many; [`NOTHING`] if all are being changed.
     ///
     /// # Errors
     /// The first failure, if none could be written. A file of which a batch failed is passed over.
-    pub(crate) fn write_some(&self) -> Result<usize, CacheError> {
+    pub(crate) fn write_some(&self, with: Option<u32>) -> Result<usize, CacheError> {
         if let Some(written) = self.write_requested() {
             return Ok(written);
         }
-        let start = *self.state().dirty().swept();
+        let start = *self.state().swept(with);
         let (mut from, mut until, mut failure) = (start, None, Ok(()));
         loop {
-            match self.next(from, until, Wanted::Free) {
+            match self.next(from, until, Wanted::Free(with)) {
                 Next::Batch(batch, next) => {
                     let last = batch.blocks.last().map_or(from, |(block, _)| block.key);
                     let written = batch.write();
                     if written.clean != NOTHING {
-                        *self.state().dirty().swept() = written.from(next);
+                        *self.state().swept(with) = written.from(next);
                         return Ok(written.clean);
                     }
                     from = match written.end {
@@ -264,7 +264,7 @@ impl Shared {
         }
         from = Key(0);
         while self.state().has_dirty_beyond_share()
-            && let Next::Batch(batch, next) = self.next(from, None, Wanted::Free)
+            && let Next::Batch(batch, next) = self.next(from, None, Wanted::Free(None))
         {
             from = batch.write().from(next);
         }
@@ -308,7 +308,8 @@ impl Shared {
         while !batch.is_full() && next < until {
             let found = match wanted {
                 Wanted::Old(since) => state.dirty().next_old(next, until, since),
-                _ => state.dirty().next(next, until),
+                Wanted::Free(with) => state.next_dirty(next, until, with),
+                Wanted::All => state.dirty().next(next, until),
             };
             let Some((key, frame)) = found.filter(|&(key, _)| batch.admits(key)) else {
                 break;
@@ -377,7 +378,7 @@ impl Shared {
     /// Writes the dirty blocks that no thread holds, and reports no error.
     pub(crate) fn write_unheld(&self) {
         let mut from = Key(0);
-        while let Next::Batch(batch, next) = self.next(from, None, Wanted::Free) {
+        while let Next::Batch(batch, next) = self.next(from, None, Wanted::Free(None)) {
             from = batch.write().from(next);
         }
     }

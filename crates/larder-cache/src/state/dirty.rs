@@ -1,5 +1,6 @@
 //! Dirty blocks, in the order in which they are written back, and how far writing has come.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
@@ -66,8 +67,6 @@ pub(crate) struct DirtyBlocks {
     blocks: BTreeMap<Key, Dirty>,
     /// Dirty blocks that the rule wants to be written: as many as go at once, further ones are asked for again.
     requested: BTreeSet<Key>,
-    /// Where writing went on to when room was last made.
-    swept: Key,
     limits: DirtyLimits,
     begun: Instant,
 }
@@ -77,7 +76,6 @@ impl DirtyBlocks {
         Self {
             blocks: BTreeMap::new(),
             requested: BTreeSet::new(),
-            swept: Key(0),
             limits,
             begun: Instant::now(),
         }
@@ -101,15 +99,19 @@ impl DirtyBlocks {
         self.blocks.range(Key::all_of(file)).count()
     }
 
-    pub(super) fn insert(&mut self, key: Key, frame: Frame) {
-        let now = || now(self.begun);
-        let dirty = self.blocks.entry(key);
-        dirty
-            .or_insert_with(|| Dirty {
-                frame,
-                since: now(),
-            })
-            .frame = frame;
+    /// Says whether it was clean.
+    pub(super) fn insert(&mut self, key: Key, frame: Frame) -> bool {
+        match self.blocks.entry(key) {
+            Entry::Occupied(mut dirty) => {
+                dirty.get_mut().frame = frame;
+                false
+            }
+            Entry::Vacant(clean) => {
+                let since = now(self.begun);
+                clean.insert(Dirty { frame, since });
+                true
+            }
+        }
     }
 
     /// A block is dirty no more. Says whether it was.
@@ -156,16 +158,17 @@ impl DirtyBlocks {
         self.blocks.iter().map(|(&key, dirty)| (key, dirty.frame))
     }
 
-    /// More than their share of the cache is dirty.
-    pub(super) fn are_beyond_share(&self, capacity: usize) -> bool {
-        self.len() as u64 * 65536 > capacity as u64 * u64::from(self.limits.share)
+    /// Of so many frames so many are dirty, and that is more than their share.
+    pub(super) fn is_beyond_share(&self, dirty: usize, frames: usize) -> bool {
+        dirty as u64 * 65536 > frames as u64 * u64::from(self.limits.share)
     }
 
     /// More than their share of the cache is dirty, or the rule has asked for a batch of them: a thread that makes one more
     /// block dirty writes some first. Dirty blocks leave last, and left alone they would take the cache from those that are
     /// read.
     pub(super) fn are_many(&self, capacity: usize) -> bool {
-        self.are_beyond_share(capacity) || self.requested.len() >= (capacity / 16).clamp(1, BATCH)
+        self.is_beyond_share(self.len(), capacity)
+            || self.requested.len() >= (capacity / 16).clamp(1, BATCH)
     }
 
     /// The rule wants these to be written.
@@ -178,11 +181,6 @@ impl DirtyBlocks {
     pub(crate) fn take_requested(&mut self) -> Vec<(Key, Frame)> {
         let keys = core::mem::take(&mut self.requested).into_iter();
         keys.filter_map(|key| Some((key, self.get(key)?))).collect()
-    }
-
-    /// Where writing went on to when room was last made.
-    pub(crate) fn swept(&mut self) -> &mut Key {
-        &mut self.swept
     }
 
     pub(super) fn bytes(&self) -> usize {

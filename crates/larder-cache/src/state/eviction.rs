@@ -18,7 +18,7 @@ pub(super) struct Evicted<'c> {
 pub(super) struct Others<'c> {
     /// Those that left before the latest.
     pub(super) before: Vec<Evicted<'c>>,
-    /// Frames that the rule took out although they must stay.
+    /// What the rule took out although it must stay, by the rule's numbers.
     pub(super) kept: Vec<Frame>,
 }
 
@@ -26,6 +26,8 @@ pub(super) struct Others<'c> {
 pub(crate) struct Victims<'i, 'c> {
     table: &'c Table,
     dirty: &'i DirtyBlocks,
+    /// The frames by the rule's numbers, if these are its own.
+    frames: Option<&'i [Frame]>,
     /// The frame that was last said to be free to go, so that it still is when the rule takes it.
     claim: Cell<Option<Claimed<'c>>>,
     /// The latest that left. Most often it is the only one, and then nothing is allocated.
@@ -36,15 +38,25 @@ pub(crate) struct Victims<'i, 'c> {
 }
 
 impl<'i, 'c> Victims<'i, 'c> {
-    pub(super) fn new(table: &'c Table, dirty: &'i DirtyBlocks) -> Self {
+    pub(super) fn new(
+        table: &'c Table,
+        dirty: &'i DirtyBlocks,
+        frames: Option<&'i [Frame]>,
+    ) -> Self {
         Self {
             table,
             dirty,
+            frames,
             claim: Cell::new(None),
             latest: None,
             others: None,
             requested: Vec::new(),
         }
+    }
+
+    #[inline(always)]
+    fn frame(&self, slot: Frame) -> Frame {
+        self.frames.map_or(slot, |frames| frames[slot as usize])
     }
 
     fn is_dirty(&self, frame: Frame) -> bool {
@@ -68,7 +80,8 @@ impl<'i, 'c> Victims<'i, 'c> {
 
 impl Frames for Victims<'_, '_> {
     #[inline]
-    fn state(&self, frame: Frame) -> FrameState {
+    fn state(&self, slot: Frame) -> FrameState {
+        let frame = self.frame(slot);
         // Clean ones first: as long as there is one, dirty ones stay.
         if self.is_dirty(frame) {
             return FrameState::Pinned;
@@ -86,7 +99,8 @@ impl Frames for Victims<'_, '_> {
     }
 
     #[inline]
-    fn evicted(&mut self, frame: Frame, shadow: Option<Shadow>) {
+    fn evicted(&mut self, slot: Frame, shadow: Option<Shadow>) {
+        let frame = self.frame(slot);
         let claim = self.claim.take().filter(|page| page.frame() == frame);
         match claim.or_else(|| self.claim_again(frame)) {
             Some(page) => {
@@ -95,12 +109,13 @@ impl Frames for Victims<'_, '_> {
                     self.others().before.push(before);
                 }
             }
-            None => self.others().kept.push(frame),
+            None => self.others().kept.push(slot),
         }
     }
 
     #[cold]
-    fn write_back(&mut self, frame: Frame) {
+    fn write_back(&mut self, slot: Frame) {
+        let frame = self.frame(slot);
         if self.requested.len() < BATCH && self.is_dirty(frame) {
             self.requested.push(self.table.frames().key(frame));
         }

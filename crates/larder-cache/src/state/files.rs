@@ -31,6 +31,8 @@ pub(crate) struct Opening {
 pub(crate) struct OpenFile {
     pub(super) id: FileId,
     tenant: TenantId,
+    /// Among whose frames its blocks are.
+    pub(super) partition: u32,
     /// [`Opening::born`].
     born: u64,
     pub(super) stats: FileStats,
@@ -58,10 +60,11 @@ pub(crate) struct OpenFile {
 }
 
 impl OpenFile {
-    fn new(id: FileId, tenant: TenantId) -> Self {
+    fn new(id: FileId, tenant: TenantId, partition: u32) -> Self {
         Self {
             id,
             tenant,
+            partition,
             born: 0,
             stats: FileStats::default(),
             frames: List::new(),
@@ -270,11 +273,16 @@ impl OpenFiles {
         self.get(file).born > since
     }
 
-    /// One more has the file open.
-    pub(super) fn open(&mut self, id: FileId, tenant: TenantId) -> Result<Opening, CacheError> {
+    /// One more has the file open. If it is new, it belongs to this tenant and partition.
+    pub(super) fn open(
+        &mut self,
+        id: FileId,
+        tenant: TenantId,
+        partition: u32,
+    ) -> Result<Opening, CacheError> {
         let number = match self.numbers.get(&id) {
             Some(&number) => number,
-            None => self.number(OpenFile::new(id, tenant))?,
+            None => self.number(OpenFile::new(id, tenant, partition))?,
         };
         let opened = self.get_mut(number);
         opened.openers += 1;
@@ -343,6 +351,27 @@ impl OpenFiles {
         let all = self.files.iter().zip(0_u32..);
         all.filter(move |(opened, _)| opened.tenant == tenant)
             .map(|(opened, number)| (number, self.numbers.get(&opened.id) == Some(&number)))
+    }
+
+    /// Numbers of a tenant's files.
+    pub(super) fn numbers_of(&self, tenant: TenantId) -> impl Iterator<Item = u32> {
+        self.of_tenant(tenant).map(|(number, _)| number)
+    }
+
+    /// A tenant's files belong to this partition from now on.
+    pub(super) fn set_partition(&mut self, tenant: TenantId, partition: u32) {
+        let all = self.files.iter_mut();
+        for opened in all.filter(|opened| opened.tenant == tenant) {
+            opened.partition = partition;
+        }
+    }
+
+    /// Files of a partition are another one's from now on.
+    pub(super) fn renumber(&mut self, from: u32, to: u32) {
+        let all = self.files.iter_mut();
+        for opened in all.filter(|opened| opened.partition == from) {
+            opened.partition = to;
+        }
     }
 
     /// What a tenant's files have counted; `of` says it of a file that has a number or had it last.

@@ -25,6 +25,10 @@ impl FreeFrames {
         }
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.latest == END && self.fresh == self.frames
+    }
+
     pub(super) fn push(&mut self, frames: &Frames, frame: Frame) {
         frames.set_key(frame, Key::free(self.latest));
         self.latest = frame;

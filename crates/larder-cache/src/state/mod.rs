@@ -10,6 +10,7 @@ mod eviction;
 mod files;
 mod frame_set;
 mod free_frames;
+mod partitions;
 mod rule;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;
@@ -19,6 +20,7 @@ pub(crate) use access::Recorder;
 pub use access::{Access, AccessKind};
 pub(crate) use dirty::{Age, BATCH, DirtyLimits};
 pub(crate) use files::Opening;
+pub(crate) use partitions::Admitted;
 pub(crate) use rule::{MakeRule, NamedRule, Noted, Use, by_name, default_rule, own};
 
 use std::io;
@@ -29,14 +31,15 @@ use crate::key::{FileId, Key, MOST_FILES, MOST_INDEX, TenantId};
 use crate::stats::{CacheStats, FileStats};
 use crate::table::{Claimed, Table};
 use dirty::DirtyBlocks;
-use epoch_clock::EpochClock;
+use epoch_clock::{EpochClock, Marks};
 use eviction::{Evicted, Others, Victims};
 use files::{OpenFile, OpenFiles};
 use frame_set::FrameSet;
 use free_frames::FreeFrames;
 use larder::internal::order::{Rank, Ranked, elsewhere};
-use larder_policy::{Admission, Arrival, Block, Frame, PolicyError, Reason, Shadow, Shadows};
-use rule::CacheRule;
+use larder_policy::{Block, Frame, Reason, Shadow};
+use partitions::{Partitions, SHARED};
+use rule::{CacheRule, named_or_default};
 use unsynced::Unsynced;
 
 /// A block that must come into memory, and why.
@@ -70,10 +73,7 @@ pub(crate) enum Loaded {
 
 /// All of it.
 pub(crate) struct State {
-    /// The name of the rule.
-    policy: &'static str,
-    rule: Box<dyn CacheRule>,
-    shadows: Shadows,
+    partitions: Partitions,
     free: FreeFrames,
     dirty: DirtyBlocks,
     /// Written since their file was last synced.
@@ -100,14 +100,12 @@ impl Ranked for State {
 /// Uses, misses and arrivals.
 impl State {
     pub(crate) fn new(
-        (policy, rule): NamedRule,
+        rule: NamedRule,
         frames: usize,
         limits: DirtyLimits,
     ) -> Result<Self, CacheError> {
         Ok(Self {
-            policy,
-            rule,
-            shadows: Shadows::new(frames),
+            partitions: Partitions::new(rule, frames),
             free: FreeFrames::new(frames as Frame),
             dirty: DirtyBlocks::new(limits),
             unsynced: Unsynced::new(frames),
@@ -135,7 +133,11 @@ impl State {
             true => self.epochs.open(table),
             false => None,
         };
-        if self.rule.touch_all(uses, table, marks) {
+        let unsettled = match self.partitions.is_one() {
+            true => self.partitions.touch_all(SHARED, uses, table, marks),
+            false => self.touch_each(table, uses, marks),
+        };
+        if unsettled {
             self.end_epoch(table);
         }
         if self.unused.any() {
@@ -159,6 +161,19 @@ impl State {
                 self.report(used.key, used.request, AccessKind::Read, true);
             }
         }
+    }
+
+    /// Reports uses to the rules of their partitions.
+    fn touch_each(&mut self, table: &Table, uses: &[Use], marks: Option<Marks>) -> bool {
+        let mut unsettled = false;
+        let Self {
+            files, partitions, ..
+        } = self;
+        let partition = |used: &Use| files.get(used.key.file()).partition;
+        for run in uses.chunk_by(|one, next| partition(one) == partition(next)) {
+            unsettled |= partitions.touch_all(partition(&run[0]), run, table, marks);
+        }
+        unsettled
     }
 
     /// Uses of files whose number is another one's by now are counted, and no more.
@@ -205,7 +220,7 @@ impl State {
     }
 
     /// Counts a miss, and reports it to the rule, before room is made.
-    pub(crate) fn miss(&mut self, table: &Table, miss: Miss) -> Admission {
+    pub(crate) fn miss(&mut self, table: &Table, miss: Miss) -> Admitted {
         let Miss {
             key,
             reason,
@@ -213,15 +228,16 @@ impl State {
         } = miss;
         self.end_epoch(table);
         self.report(key, request, reason.into(), false);
-        let shadow = self.rule.recall(&mut self.shadows, key);
+        let partition = self.partition(key.file());
+        let (admitted, remembered) = self.partitions.miss(partition, key, reason);
         if reason != Reason::Readahead {
-            let refault = u64::from(shadow.is_some());
+            let refault = u64::from(remembered);
             self.files.count(key.file(), |stats| {
                 stats.misses += 1;
                 stats.refaults += refault;
             });
         }
-        self.rule.miss(Block(key.0), shadow, reason)
+        admitted
     }
 
     /// Gives a block that is not in memory a frame. The caller holds the frame, fills it and [ends](Self::end_load) the transfer.
@@ -230,18 +246,19 @@ impl State {
         &mut self,
         table: &'c Table,
         miss: Miss,
-        admission: Admission,
+        admitted: Admitted,
     ) -> Result<(Claimed<'c>, Transfer), CacheError> {
         let Miss {
             key,
             reason,
             request,
         } = miss;
-        let Some(mut claimed) = self.room(table) else {
-            return Err(self.pinned());
+        let partition = self.partition(key.file());
+        let Some(mut claimed) = self.room(table, partition) else {
+            return Err(self.pinned(partition));
         };
         if let Err(error) = claimed.take_page() {
-            claimed = self.other_page(table, claimed).ok_or(error)?;
+            claimed = self.other_page(table, partition, claimed).ok_or(error)?;
         }
         let frame = claimed.frame();
         self.end_epoch(table);
@@ -256,23 +273,22 @@ impl State {
         }
         self.loading += 1;
         let transfer = self.begin_transfer(table, key, frame);
-        self.rule.insert(
-            frame,
-            Arrival {
-                block: Block(key.0),
-                reason,
-                request,
-                admission,
-            },
-        );
+        let arrival = (key, reason, request);
+        self.partitions.insert(partition, frame, arrival, admitted);
         Ok((claimed, transfer))
     }
 
     #[cold]
-    fn pinned(&self) -> CacheError {
+    fn pinned(&self, partition: u32) -> CacheError {
         CacheError::Pinned {
-            frames: self.rule.capacity(),
+            frames: self.partitions.get(partition).rule.capacity(),
         }
+    }
+
+    /// Among whose frames a file's blocks are.
+    #[inline(always)]
+    fn partition(&self, file: u32) -> u32 {
+        self.files.get(file).partition
     }
 
     /// A block that the caller holds comes from the storage, or goes there.
@@ -280,6 +296,7 @@ impl State {
         self.moving.put(frame);
         let size = table.frames().block_size() as u64;
         let opened = self.files.of(key);
+        self.partitions.get_mut(opened.partition).moving += 1;
         let len = opened.end.saturating_sub(key.index() * size).min(size);
         Transfer {
             key,
@@ -294,14 +311,14 @@ impl State {
     pub(crate) fn end_load(&mut self, table: &Table, load: &Transfer, loaded: Loaded) {
         let (key, frame) = (load.key, load.frame);
         self.loading -= 1;
-        self.moving.take(frame);
+        self.rests(key, frame);
         let opened = self.files.of(key);
         let (failed, running) = (opened.failed_syncs, opened.is_syncing());
         match loaded {
             Loaded::Overwritten => {
                 self.unsynced.overwritten(key);
                 // At once, so that a sync that fails before it is written finds it.
-                self.dirty.insert(key, frame);
+                self.make_dirty(key, frame);
             }
             Loaded::Read => {
                 if failed == load.failed_syncs {
@@ -316,14 +333,22 @@ impl State {
         }
     }
 
+    /// A block does not move any more.
+    fn rests(&mut self, key: Key, frame: Frame) {
+        self.moving.take(frame);
+        let partition = self.partition(key.file());
+        self.partitions.get_mut(partition).moving -= 1;
+    }
+
     /// A block that was asked for could not be read.
     pub(crate) fn count_read_error(&mut self) {
         self.read_errors += 1;
     }
 
     /// Readahead takes what is easily had, and not the last frames of others.
-    pub(crate) fn has_room_for_readahead(&self) -> bool {
-        self.loading * 4 <= self.rule.capacity()
+    pub(crate) fn has_room_for_readahead(&self, file: u32) -> bool {
+        let partition = self.partitions.get(self.partition(file));
+        self.loading * 4 <= partition.rule.capacity()
     }
 
     /// A block is being read or written.
@@ -331,8 +356,11 @@ impl State {
         self.moving.has(frame)
     }
 
-    pub(crate) fn is_any_moving(&self) -> bool {
-        self.moving.any()
+    /// A block is being read or written; with a file, one that may make room for its blocks.
+    pub(crate) fn is_any_moving(&self, with: Option<u32>) -> bool {
+        with.map_or(self.moving.any(), |file| {
+            self.partitions.get(self.partition(file)).moving > 0
+        })
     }
 
     /// A thread begins to wait for a block that moves.
@@ -351,38 +379,63 @@ impl State {
 
 /// Departures.
 impl State {
-    /// Changes how many frames the rule chooses among.
-    pub(crate) fn resize(&mut self, table: &Table, frames: usize) -> Result<(), PolicyError> {
+    /// Changes how many frames the cache has, beside those that tenants have for themselves.
+    pub(crate) fn resize(&mut self, table: &Table, frames: usize) -> Result<(), CacheError> {
         self.end_epoch(table);
-        self.rule.resize(frames)
+        self.partitions.resize(frames)
     }
 
     /// Blocks in memory.
     pub(crate) fn resident(&self) -> usize {
-        self.rule.len()
+        self.partitions.len()
     }
 
-    /// A block must leave before one more comes.
-    pub(crate) fn is_full(&self) -> bool {
-        self.rule.over() > 0
+    /// A block must leave before one more of this file comes.
+    pub(crate) fn is_full(&self, file: u32) -> bool {
+        let partition = self.partitions.get(self.partition(file));
+        partition.rule.over() > 0 || self.free.is_empty()
     }
 
-    /// The pool has reached its limit: the page of another block will do, with its frame.
+    /// The pool has reached its limit: the page of another block will do, with its frame. Rather one of its own partition.
     #[cold]
-    fn other_page<'c>(&mut self, table: &'c Table, without: Claimed<'c>) -> Option<Claimed<'c>> {
-        let other = self.evict_last(table, 1);
+    fn other_page<'c>(
+        &mut self,
+        table: &'c Table,
+        partition: u32,
+        without: Claimed<'c>,
+    ) -> Option<Claimed<'c>> {
+        let mut other = self.evict_last(table, partition, 1);
+        for partition in self.partitions.numbers() {
+            other = other.or_else(|| self.evict_last(table, partition, 1));
+        }
         self.set_free(table, Some(without));
         other
     }
 
-    /// An empty frame, if there is one. Of a cache that is full it is the one of a block that leaves for it, with its page.
+    /// An empty frame, if there is one. Where all of the partition's are taken it is the one of a block that leaves for it, with its page.
     #[inline(always)]
-    fn room<'c>(&mut self, table: &'c Table) -> Option<Claimed<'c>> {
-        let over = self.rule.over();
+    fn room<'c>(&mut self, table: &'c Table, partition: u32) -> Option<Claimed<'c>> {
+        let over = self.partitions.get(partition).rule.over();
         if over > 0 {
-            return self.evict_last(table, over);
+            return self.evict_last(table, partition, over);
         }
         self.free_frame(table)
+            .or_else(|| self.owed_frame(table, partition))
+    }
+
+    /// Another partition still has blocks beyond its size, which were held when it became smaller. If they are held yet, this one has as many
+    /// fewer for that long.
+    #[cold]
+    fn owed_frame<'c>(&mut self, table: &'c Table, partition: u32) -> Option<Claimed<'c>> {
+        if !self.free.is_empty() {
+            return None;
+        }
+        let mut all = self.partitions.numbers();
+        let owed = all.find_map(|partition| match self.partitions.get(partition).excess() {
+            0 => None,
+            _ => self.evict_last(table, partition, 1),
+        });
+        owed.or_else(|| self.evict_last(table, partition, 1))
     }
 
     /// A frame that holds nothing. Not one that a thread looks at which expects its former block there: that thread may take its time
@@ -401,64 +454,89 @@ impl State {
         next
     }
 
-    /// Takes up to `wanted` clean blocks out that no thread holds. Returns how many.
-    pub(crate) fn evict(&mut self, table: &Table, wanted: usize) -> usize {
-        let before = self.rule.len();
-        let latest = self.evict_last(table, wanted);
-        self.set_free(table, latest);
-        before - self.rule.len()
+    /// Takes clean blocks out that no thread holds, until at most `most` are left, or those that each partition has room for. Returns
+    /// how many left, and how many should have.
+    pub(crate) fn evict(&mut self, table: &Table, most: Option<usize>) -> (usize, usize) {
+        let len = self.partitions.len();
+        let over = most.map(|most| len.saturating_sub(most));
+        let (mut gone, mut all) = (0, 0);
+        for partition in self.partitions.numbers() {
+            let part = self.partitions.get(partition);
+            let before = part.rule.len();
+            // Of each partition its share, and of the last ones what the rounding left.
+            let wanted = over.map_or(part.excess(), |over| {
+                (over * before).div_ceil(len.max(1)).min(over - all)
+            });
+            all += wanted;
+            let latest = self.evict_last(table, partition, wanted);
+            self.set_free(table, latest);
+            gone += before - self.partitions.get(partition).rule.len();
+        }
+        (gone, all)
     }
 
-    /// Time passes for the rule, which may let blocks go.
+    /// Time passes for the rules, which may let blocks go.
     pub(crate) fn tick(&mut self, table: &Table) {
         self.end_epoch(table);
-        let mut victims = Victims::new(table, &self.dirty);
-        self.rule.age(&mut victims);
-        let Victims { latest, others, .. } = victims;
-        let latest = self.take_out(table, latest, others);
-        self.set_free(table, latest);
+        for partition in self.partitions.numbers() {
+            let age = |rule: &mut dyn CacheRule, victims: &mut Victims<'_, '_>| rule.age(victims);
+            let Victims { latest, others, .. } =
+                self.partitions.choose(partition, table, &self.dirty, age);
+            let latest = self.take_out(table, partition, latest, others);
+            self.set_free(table, latest);
+        }
     }
 
-    /// [`evict`](Self::evict), where the frame of the latest one stays in the caller's hands.
+    /// Takes blocks of a partition out, where the frame of the latest one stays in the caller's hands.
     #[inline]
-    fn evict_last<'c>(&mut self, table: &'c Table, wanted: usize) -> Option<Claimed<'c>> {
+    fn evict_last<'c>(
+        &mut self,
+        table: &'c Table,
+        partition: u32,
+        wanted: usize,
+    ) -> Option<Claimed<'c>> {
         self.end_epoch(table);
-        let mut victims = Victims::new(table, &self.dirty);
-        self.rule.choose(&mut victims, wanted);
         let Victims {
             latest,
             others,
             requested,
             ..
-        } = victims;
-        self.dirty.request(requested);
-        self.take_out(table, latest, others)
+        } = self
+            .partitions
+            .choose(partition, table, &self.dirty, |rule, victims| {
+                rule.choose(victims, wanted);
+            });
+        if !requested.is_empty() {
+            self.dirty.request(requested);
+        }
+        self.take_out(table, partition, latest, others)
     }
 
     #[inline(always)]
     fn take_out<'c>(
         &mut self,
         table: &'c Table,
+        partition: u32,
         latest: Option<Evicted<'c>>,
         others: Option<Box<Others<'c>>>,
     ) -> Option<Claimed<'c>> {
         if let Some(others) = others {
-            self.take_out_others(table, *others);
+            self.take_out_others(table, partition, *others);
         }
         let Evicted { page, shadow } = latest?;
-        self.evicted(table, page.frame(), shadow);
+        self.evicted(table, partition, page.frame(), shadow);
         Some(page)
     }
 
     #[cold]
-    fn take_out_others(&mut self, table: &Table, others: Others<'_>) {
-        for frame in others.kept {
-            let block = Block(table.frames().key(frame).0);
-            let arrival = Arrival::demand(block, 0, Admission::default());
-            self.rule.insert(frame, arrival);
+    fn take_out_others(&mut self, table: &Table, partition: u32, others: Others<'_>) {
+        for slot in others.kept {
+            let frame = self.partitions.frame(partition, slot);
+            let key = table.frames().key(frame);
+            self.partitions.insert_again(partition, slot, key);
         }
         for Evicted { page, shadow } in others.before {
-            self.evicted(table, page.frame(), shadow);
+            self.evicted(table, partition, page.frame(), shadow);
             self.set_free(table, Some(page));
         }
     }
@@ -472,7 +550,7 @@ impl State {
     }
 
     /// A block has left the rule: it is in memory no more. The frame, which the caller holds, has nothing but its page then.
-    fn evicted(&mut self, table: &Table, frame: Frame, shadow: Option<Shadow>) {
+    fn evicted(&mut self, table: &Table, partition: u32, frame: Frame, shadow: Option<Shadow>) {
         let key = table.frames().key(frame);
         table.remove(frame);
         self.leaves(key, true);
@@ -482,9 +560,10 @@ impl State {
             stats.wasted += wasted;
         });
         self.files.leaves(key.file(), frame);
+        self.partitions.left(partition, frame);
         self.release(key.file());
         if let Some(shadow) = shadow {
-            self.rule.keep(&mut self.shadows, key, shadow);
+            self.partitions.get_mut(partition).keep(key, shadow);
         }
     }
 
@@ -502,13 +581,13 @@ impl State {
         let key = table.frames().key(frame);
         table.dirty_bits().take(frame);
         self.report_removed(key);
-        if self.dirty.clean(key) {
+        if self.make_clean(key) {
             self.files.count(key.file(), |stats| stats.discarded += 1);
         }
         self.leaves(key, !invalidated);
         table.remove(frame);
         self.end_epoch(table);
-        self.rule.remove(frame);
+        self.partitions.remove(self.partition(key.file()), frame);
         self.unused.take(frame);
         self.free.push(table.frames(), frame);
         self.files.leaves(key.file(), frame);
@@ -531,7 +610,7 @@ impl State {
     /// The holder of a block changes it.
     /// Its file ends at `until` or later, as far as this block goes. Returns how many bytes the file has of the block.
     pub(crate) fn change(&mut self, table: &Table, key: Key, frame: Frame, until: u64) -> usize {
-        self.dirty.insert(key, frame);
+        self.make_dirty(key, frame);
         let size = table.frames().block_size() as u64;
         let start = key.index() * size;
         let opened = self.files.of(key);
@@ -543,18 +622,62 @@ impl State {
         len as usize
     }
 
+    fn make_dirty(&mut self, key: Key, frame: Frame) {
+        let new = self.dirty.insert(key, frame);
+        let partition = self.partition(key.file());
+        self.partitions.get_mut(partition).dirty += usize::from(new);
+    }
+
+    /// Says whether it was dirty.
+    fn make_clean(&mut self, key: Key) -> bool {
+        let was = self.dirty.clean(key);
+        let partition = self.partition(key.file());
+        self.partitions.get_mut(partition).dirty -= usize::from(was);
+        was
+    }
+
     /// What is dirty, to be written.
     pub(crate) fn dirty(&mut self) -> &mut DirtyBlocks {
         &mut self.dirty
     }
 
-    /// So many blocks are dirty that a thread which makes one more block dirty writes some first.
-    pub(crate) fn has_many_dirty(&self) -> bool {
-        self.dirty.are_many(self.rule.capacity())
+    /// So many blocks are dirty, of all or of those among which this file's are, that a thread which makes one more block dirty writes some
+    /// first.
+    pub(crate) fn has_many_dirty(&self, file: u32) -> bool {
+        if self.dirty.are_many(self.partitions.capacity()) {
+            return true;
+        }
+        let partition = self.partition(file);
+        let part = self.partitions.get(partition);
+        partition != SHARED && self.dirty.is_beyond_share(part.dirty, part.rule.capacity())
     }
 
     pub(crate) fn has_dirty_beyond_share(&self) -> bool {
-        self.dirty.are_beyond_share(self.rule.capacity())
+        let capacity = self.partitions.capacity();
+        self.dirty.is_beyond_share(self.dirty.len(), capacity)
+    }
+
+    /// The first dirty block from a key on, before another, that shares its frames with this file's blocks, or of all.
+    pub(crate) fn next_dirty(
+        &self,
+        from: Key,
+        until: Key,
+        with: Option<u32>,
+    ) -> Option<(Key, Frame)> {
+        let mut next = self.dirty.next(from, until)?;
+        if let Some(with) = with.filter(|_| !self.partitions.is_one()) {
+            while self.partition(next.0.file()) != self.partition(with) {
+                let from = Key::new(next.0.file() + 1, 0);
+                next = self.dirty.next(from, until.max(from))?;
+            }
+        }
+        Some(next)
+    }
+
+    /// Where writing went on to when room was last made for this file, or for any.
+    pub(crate) fn swept(&mut self, file: Option<u32>) -> &mut Key {
+        let partition = file.map_or(SHARED, |file| self.partition(file));
+        &mut self.partitions.get_mut(partition).swept
     }
 
     /// The first dirty block with which the storage's file becomes longer, if this one is such a block. All in between are
@@ -572,7 +695,7 @@ impl State {
 
     /// The block goes no more, and is dirty still.
     pub(crate) fn cancel_write(&mut self, write: &Transfer) {
-        self.moving.take(write.frame);
+        self.rests(write.key, write.frame);
     }
 
     /// A block was written, or could not be; the caller still holds it. True if it is clean now.
@@ -582,7 +705,7 @@ impl State {
         write: &Transfer,
         end: io::Result<()>,
     ) -> Result<bool, CacheError> {
-        self.moving.take(write.frame);
+        self.rests(write.key, write.frame);
         let size = table.frames().block_size() as u64;
         let opened = self.files.of(write.key);
         if end.is_ok() && write.len > 0 {
@@ -595,7 +718,7 @@ impl State {
                 let syncs = opened.syncs;
                 self.files
                     .count(write.key.file(), |stats| stats.written += 1);
-                self.dirty.clean(write.key);
+                self.make_clean(write.key);
                 self.unsynced.written(write.key, write.frame, syncs);
                 // The next change marks it again.
                 table.dirty_bits().take(write.frame);
@@ -637,14 +760,14 @@ impl State {
             |key| self.dirty.get(key).is_some(),
             |key, frame| again.push((key, frame)),
         );
-        for (key, frame) in again {
-            self.dirty.insert(key, frame);
-        }
         let failure = CacheError::Sync {
             file: opened.id,
             source: Arc::new(failure),
         };
         opened.sync_failed(lost, failure);
+        for (key, frame) in again {
+            self.make_dirty(key, frame);
+        }
     }
 
     /// The file ends at `bytes`: what was written behind is not missed when a sync fails. With `truncated`, blocks behind the end are
@@ -671,7 +794,8 @@ impl State {
 
     /// One more has the file open.
     pub(crate) fn open(&mut self, id: FileId, tenant: TenantId) -> Result<Opening, CacheError> {
-        self.files.open(id, tenant)
+        let partition = self.partitions.of_tenant(tenant);
+        self.files.open(id, tenant, partition)
     }
 
     /// The storage has `bytes` of a file, unless more is known of it.
@@ -719,6 +843,123 @@ impl State {
         sum
     }
 
+    /// The frames that a tenant has for itself, and the name of its rule.
+    pub(crate) fn tenant_limit(&self, tenant: TenantId) -> Option<(usize, &'static str)> {
+        let partition = self.partitions.of_tenant(tenant);
+        let part = self.partitions.get(partition);
+        (partition != SHARED).then(|| (part.rule.capacity(), part.name))
+    }
+
+    /// Gives a tenant so many frames for itself, and the others as many less; also with a rule of this name. Blocks beyond that are to
+    /// be [evicted](Self::evict).
+    pub(crate) fn limit_tenant(
+        &mut self,
+        table: &Table,
+        tenant: TenantId,
+        frames: usize,
+        policy: Option<&str>,
+    ) -> Result<(), CacheError> {
+        self.end_epoch(table);
+        // Before anything is made that is as large.
+        self.partitions.beside_limit(tenant, frames)?;
+        let most = table.frames().len();
+        let partition = self.partitions.of_tenant(tenant);
+        if partition == SHARED {
+            let blocks = self.blocks_of(table, tenant)?;
+            let room = blocks.len().max(frames);
+            let rule = match policy {
+                Some(name) => by_name(name.to_owned())(room)?,
+                None => named_or_default(self.partitions.shared().name, room)?,
+            };
+            let to = self.partitions.limit(tenant, frames, most, Some(rule))?;
+            return self.move_tenant(tenant, (SHARED, to), frames, &blocks);
+        }
+        let other = policy.filter(|&name| name != self.partitions.get(partition).name);
+        let names = self.partitions.names(partition).max(frames);
+        let rule = other.map(|name| by_name(name.to_owned())(names));
+        let rule = rule.transpose()?;
+        self.partitions.limit(tenant, frames, most, None)?;
+        match rule {
+            Some(rule) => self.replace_rule(table, partition, rule),
+            None => Ok(()),
+        }
+    }
+
+    /// A tenant has no frames for itself any more.
+    pub(crate) fn unlimit_tenant(
+        &mut self,
+        table: &Table,
+        tenant: TenantId,
+    ) -> Result<(), CacheError> {
+        let partition = self.partitions.of_tenant(tenant);
+        if partition == SHARED {
+            return Ok(());
+        }
+        self.end_epoch(table);
+        let blocks = self.blocks_of(table, tenant)?;
+        let frames = self.partitions.share(partition)?;
+        let moved = self.move_tenant(tenant, (partition, SHARED), frames, &blocks);
+        if let Some((from, to)) = self.partitions.unlimit(tenant) {
+            self.files.renumber(from, to);
+        }
+        moved
+    }
+
+    /// The blocks of a tenant's files that are in memory, those of a file from the first that came.
+    fn blocks_of(&self, table: &Table, tenant: TenantId) -> Result<Vec<(Key, Frame)>, CacheError> {
+        let files = || self.files.numbers_of(tenant);
+        let frames = files().map(|file| self.files.get(file).resident()).sum();
+        let mut blocks = Vec::new();
+        let reserved = blocks.try_reserve_exact(frames);
+        reserved.map_err(|_| CacheError::Memory { frames })?;
+        for file in files() {
+            let block = |frame| (table.frames().key(frame), frame);
+            blocks.extend(self.files.frames(file).map(block));
+        }
+        Ok(blocks)
+    }
+
+    /// The blocks of a tenant's files are in another partition from now on, which has so many frames.
+    fn move_tenant(
+        &mut self,
+        tenant: TenantId,
+        (from, to): (u32, u32),
+        frames: usize,
+        blocks: &[(Key, Frame)],
+    ) -> Result<(), CacheError> {
+        let moving = |&&(_, frame): &&(Key, Frame)| self.moving.has(frame);
+        let moving = blocks.iter().filter(moving).count();
+        let dirty = |&&(key, _): &&(Key, Frame)| self.dirty.get(key).is_some();
+        let dirty = blocks.iter().filter(dirty).count();
+        self.files.set_partition(tenant, to);
+        let part = self.partitions.get_mut(from);
+        (part.moving, part.dirty) = (part.moving - moving, part.dirty - dirty);
+        let part = self.partitions.get_mut(to);
+        (part.moving, part.dirty) = (part.moving + moving, part.dirty + dirty);
+        let way = (from, to);
+        self.partitions.transfer(way, frames, blocks, &self.unused)
+    }
+
+    fn replace_rule(
+        &mut self,
+        table: &Table,
+        partition: u32,
+        rule: NamedRule,
+    ) -> Result<(), CacheError> {
+        let Self {
+            partitions, unused, ..
+        } = self;
+        partitions.replace_rule(partition, rule, table, unused)
+    }
+
+    /// Another rule chooses among the blocks that are not of a tenant with a limit.
+    pub(crate) fn set_policy(&mut self, table: &Table, name: &str) -> Result<(), CacheError> {
+        self.end_epoch(table);
+        let names = self.partitions.names(SHARED);
+        let rule = by_name(name.to_owned())(names)?;
+        self.replace_rule(table, SHARED, rule)
+    }
+
     pub(crate) fn stats(&self, table: &Table) -> CacheStats {
         let total = self.files.total();
         CacheStats {
@@ -732,27 +973,25 @@ impl State {
             discarded: total.discarded,
             write_errors: self.write_errors,
             read_errors: self.read_errors,
-            resident: self.rule.len(),
+            resident: self.partitions.len(),
             dirty: self.dirty.len(),
             files: self.files.len(),
-            capacity: self.rule.capacity(),
+            capacity: self.partitions.capacity(),
             table_bytes: table.bytes()
-                + self.rule.bytes()
-                + self.shadows.bytes()
+                + self.partitions.bytes()
                 + self.unused.bytes()
                 + self.moving.bytes()
                 + self.dirty.bytes()
                 + self.unsynced.bytes()
                 + self.files.bytes(),
-            policy: self.policy,
-            explanation: self.rule.explain(),
+            policy: self.partitions.shared().name,
+            explanation: self.partitions.shared().rule.explain(),
         }
     }
 
     /// Whether all of it agrees with the table; a sentence that names the frame and what is wrong with it. Looks at each frame and
     /// each list: for tests.
     pub(crate) fn check(&self, table: &Table) -> Result<(), String> {
-        self.rule.check()?;
         let frames = table.frames();
         let holds = |key: Key| key != Key::NONE && key.file() != MOST_FILES;
         let mut resident = vec![0_usize; self.files.numbers()];
@@ -784,11 +1023,16 @@ impl State {
             }
         }
         let all: usize = resident.iter().sum();
-        if all != self.rule.len() {
-            let rule = self.rule.len();
-            return Err(format!(
-                "{all} frames hold a block, and the rule has {rule}"
-            ));
+        for (partition, _) in self.partitions.iter() {
+            let numbers = 0..self.files.numbers() as u32;
+            let files = numbers.filter(|&file| self.partition(file) == partition);
+            let (blocks, dirty) = files.fold((0, 0), |(blocks, dirty), file| {
+                (
+                    blocks + resident[file as usize],
+                    dirty + self.dirty.count(file),
+                )
+            });
+            self.partitions.check(partition, blocks, dirty)?;
         }
         let free = self.free.check(frames)?;
         if all + free != frames.len() {

@@ -47,8 +47,15 @@ pub(crate) struct Noted<'n> {
 /// [`Policy`], and what is compiled for each rule together with the cache's part.
 pub(crate) trait CacheRule: Policy {
     /// Reports uses to the rule in their order. A frame that holds another block by now was not used. Frames that are saturated
-    /// then are marked, if there is something to mark them with. Returns whether frames that were saturated no longer are.
-    fn touch_all(&mut self, uses: &[Use], table: &Table, marks: Option<Marks>) -> bool;
+    /// then are marked, if there is something to mark them with. Returns whether frames that were saturated no longer are. `slot_of`
+    /// says by which number the rule knows a frame, if that is not the frame's own.
+    fn touch_all(
+        &mut self,
+        uses: &[Use],
+        table: &Table,
+        marks: Option<Marks>,
+        slot_of: Option<&[u32]>,
+    ) -> bool;
 
     /// How many frames must leave before one more comes in.
     fn over(&self) -> usize;
@@ -67,14 +74,21 @@ pub(crate) trait CacheRule: Policy {
 }
 
 impl<P: Policy> CacheRule for P {
-    fn touch_all(&mut self, uses: &[Use], table: &Table, marks: Option<Marks>) -> bool {
+    fn touch_all(
+        &mut self,
+        uses: &[Use],
+        table: &Table,
+        marks: Option<Marks>,
+        slot_of: Option<&[u32]>,
+    ) -> bool {
         let (frames, dirty_bits) = (table.frames(), table.dirty_bits());
         let there = |used: &&Use| used.frame != Use::MANY && frames.key(used.frame) == used.key;
         for used in uses.iter().filter(there) {
             let request = used.request;
-            self.touch(used.frame, Touch { request });
+            let slot = slot_of.map_or(used.frame, |slots| slots[used.frame as usize]);
+            self.touch(slot, Touch { request });
             if let Some(marks) = marks
-                && self.settled(used.frame)
+                && self.settled(slot)
             {
                 // A writer waits for a barrier if the block may be pinned: this should happen once, and not again and again.
                 let pinned = marks.pinned.filter(|_| !dirty_bits.has(used.frame));
@@ -110,6 +124,14 @@ pub(crate) type NamedRule = (&'static str, Box<dyn CacheRule>);
 
 /// Makes a rule for so many frames.
 pub(crate) type MakeRule = Box<dyn FnOnce(usize) -> Result<NamedRule, PolicyError> + Send>;
+
+/// The rule of this name, or the default one if it is no name of the registry's: a rule that came with the cache has one of its own.
+pub(super) fn named_or_default(name: &str, frames: usize) -> Result<NamedRule, PolicyError> {
+    match with_rule(name, frames, Boxed) {
+        Err(PolicyError::Unknown { .. }) => default_rule()(frames),
+        made => made,
+    }
+}
 
 /// The rule that `make` makes.
 pub(crate) fn own<P: Policy>(

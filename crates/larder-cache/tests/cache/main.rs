@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod asynchronous;
 mod basics;
 #[path = "../common/mod.rs"]
 mod common;
@@ -19,5 +20,6 @@ mod own_policy;
 mod replay;
 mod runs;
 mod saturated;
+mod tenants;
 #[cfg(feature = "io-uring")]
 mod uring;

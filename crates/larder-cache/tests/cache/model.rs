@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::common::{Faulty, after};
-use larder_cache::{BlockCache, FileId};
+use larder_cache::{BlockCache, CacheError, FileId, TenantId};
 use larder_policy::rules;
 use proptest::prelude::*;
 
@@ -32,6 +32,9 @@ enum Step {
     Discard(usize),
     Resize(usize),
     Trim(usize),
+    /// Of the second file's tenant: no blocks are no limit. With a rule or without one.
+    Limit(usize, Option<usize>),
+    SetPolicy(usize),
     FailWrites(bool),
     FailSyncs(bool),
 }
@@ -50,6 +53,8 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (0_usize..2).prop_map(Step::Discard),
         1 => (1_usize..24).prop_map(Step::Resize),
         1 => (0_usize..8).prop_map(Step::Trim),
+        2 => (0_usize..8, proptest::option::of(0_usize..100)).prop_map(|(blocks, rule)| Step::Limit(blocks, rule)),
+        1 => (0_usize..100).prop_map(Step::SetPolicy),
         1 => any::<bool>().prop_map(Step::FailWrites),
         1 => any::<bool>().prop_map(Step::FailSyncs),
     ]
@@ -118,7 +123,8 @@ impl Model {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
-    /// Whatever is done: blocks read as they were written, there are never more than the size says, and when the power is cut
+    /// Whatever is done: blocks read as they were written, there are never more than the size says, of a tenant never more than its
+    /// limit, and when the power is cut
     /// at any point, with the last write torn, what was there at the last sync that succeeded is there. A disk that fails to
     /// sync a file forgets what was written to it since the last time.
     #[test]
@@ -137,7 +143,10 @@ proptest! {
             .read_ahead(ahead)
             .build()
             .unwrap();
-        let files = FILES.map(|id| cache.file(id).unwrap());
+        let tenants = [TenantId(0), TenantId(7)];
+        let files = [0, 1].map(|at| cache.file_of(FILES[at], tenants[at]).unwrap());
+        let name = |which: usize| all[which % all.len()].name;
+        let mut limit = None;
         let mut handle = cache.handle();
         let mut model = Model::default();
         let mut checks: Vec<(usize, May)> = Vec::new();
@@ -179,9 +188,21 @@ proptest! {
                     model.truncated((file, 0));
                     prop_assert_eq!(files[file].stats().resident, 0);
                 }
-                Step::Resize(frames) => {
-                    let _ = cache.set_bytes(frames * page);
-                    capacity = frames;
+                Step::Resize(frames) => match cache.set_bytes(frames * page) {
+                    Err(CacheError::Limits { .. }) => prop_assert!(limit >= Some(frames)),
+                    _ => capacity = frames,
+                },
+                Step::Limit(0, _) => {
+                    let _ = cache.unlimit_tenant(tenants[1]);
+                    limit = None;
+                }
+                Step::Limit(blocks, rule) => match cache.limit_tenant(tenants[1], blocks * page, rule.map(name)) {
+                    Err(CacheError::Limits { .. }) => prop_assert!(blocks >= capacity),
+                    _ => limit = Some(blocks),
+                },
+                Step::SetPolicy(rule) => {
+                    cache.set_policy(name(rule)).unwrap();
+                    prop_assert_eq!(cache.stats().policy, name(rule));
                 }
                 Step::Trim(blocks) => drop(cache.trim(blocks * page)),
                 Step::FailWrites(fail) => Faulty::say(&storage.0.fail_writes, fail),
@@ -196,7 +217,18 @@ proptest! {
                 cache.set_bytes(capacity * page).unwrap();
                 too_many = false;
             }
-            prop_assert!(cache.stats().resident <= capacity || too_many);
+            let mut sums = [0; 4];
+            for (at, tenant) in tenants.into_iter().enumerate() {
+                let stats = cache.tenant_stats(tenant);
+                let most = [capacity - limit.unwrap_or(0), limit.unwrap_or(capacity)][at];
+                prop_assert!(stats.resident <= most || too_many, "{} of tenant {tenant:?}, which has {most}", stats.resident);
+                let counts = [stats.resident as u64, stats.dirty as u64, stats.misses, stats.evictions];
+                sums = core::array::from_fn(|at| sums[at] + counts[at]);
+            }
+            let stats = cache.stats();
+            prop_assert_eq!(sums, [stats.resident as u64, stats.dirty as u64, stats.misses, stats.evictions]);
+            prop_assert_eq!(cache.tenant_limit(tenants[1]).map(|(bytes, _)| bytes / page), limit);
+            prop_assert!(stats.resident <= capacity || too_many);
             checks.push((storage.calls().len(), model.may.clone()));
         }
         // Cut the power after each call; the model of that moment is the latest one before it.

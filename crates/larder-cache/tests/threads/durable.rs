@@ -4,13 +4,13 @@
 #[path = "growth.rs"]
 mod growth;
 
-use std::sync::RwLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use crate::common::Rng;
 use crate::disk::{BLOCKS, Disk, FILES, Rates, fill, runs, version, word};
-use larder_cache::{BlockCache, CacheError, CachedFile, FileId};
+use larder_cache::{BlockCache, BlockRef, CacheError, CachedFile, FileId, TenantId};
 use larder_policy::rules;
 
 const THREADS: usize = 6;
@@ -71,7 +71,15 @@ struct World {
     taken: AtomicU64,
     syncs: AtomicU64,
     lost: AtomicU64,
+    /// Reads that were begun, and completions that were called.
+    reads: AtomicU64,
+    completions: AtomicU64,
     stop: AtomicBool,
+}
+
+/// Whose files may have blocks for themselves.
+fn tenant(file: usize) -> TenantId {
+    TenantId(file as u32)
 }
 
 /// Ends the other threads when one panics.
@@ -101,8 +109,8 @@ impl World {
             .unwrap();
         // Of every other one the size is known, so that it grows in order.
         let files = (0..FILES).map(|id| match id % 2 {
-            0 => cache.file(FileId(id as u64)).unwrap(),
-            _ => cache.open_at(FileId(id as u64), 0).unwrap(),
+            0 => cache.file_of(FileId(id as u64), tenant(id)).unwrap(),
+            _ => cache.open_at_of(FileId(id as u64), 0, tenant(id)).unwrap(),
         });
         let block = |_| {
             let block = Version::default();
@@ -124,6 +132,8 @@ impl World {
             taken: AtomicU64::new(0),
             syncs: AtomicU64::new(0),
             lost: AtomicU64::new(0),
+            reads: AtomicU64::new(0),
+            completions: AtomicU64::new(0),
             stop: AtomicBool::new(false),
         }
     }
@@ -205,7 +215,7 @@ impl World {
     }
 
     /// One step of a thread. True if the file is lost.
-    fn step(&self, rng: &mut Rng) -> Option<usize> {
+    fn step(self: &Arc<Self>, rng: &mut Rng) -> Option<usize> {
         let _step = self.steps.read().unwrap();
         self.taken.fetch_add(1, SeqCst);
         let file = rng.below(FILES);
@@ -216,7 +226,14 @@ impl World {
         let handle = &mut self.cache.handle();
         let on = &self.files[file];
         match rng.below(100) {
-            0..10 => {
+            0..4 => {
+                let to = BLOCKS.min(block + 1 + rng.below(6));
+                self.start_read(file, block..to);
+                if let Ok(Some(bytes)) = handle.try_read(on, block as u64) {
+                    self.look(file, block, &bytes);
+                }
+            }
+            4..10 => {
                 let to = BLOCKS.min(block + 1 + rng.below(12));
                 let mut blocks = Vec::new();
                 if handle
@@ -257,10 +274,7 @@ impl World {
             84..86 => drop(self.cache.write_back()),
             86..88 => drop(on.write_back()),
             88..90 => drop(self.cache.maintain()),
-            90..91 => {
-                let frames = 8 + rng.below(56);
-                drop(self.cache.set_bytes(self.cache.block_size() * frames));
-            }
+            90..91 => self.tune(rng),
             91..93 => {
                 let to = BLOCKS.min(block + rng.below(12));
                 // What was truncated and not written since may be behind the end, where it is not as below.
@@ -277,6 +291,62 @@ impl World {
             _ => self.cut_power(file, block),
         }
         None
+    }
+
+    /// Another size, another rule, or other limits of a tenant.
+    fn tune(&self, rng: &mut Rng) {
+        let all = rules();
+        let name = all[rng.below(all.len())].name;
+        let tenant = tenant(rng.below(FILES));
+        let bytes = |frames| self.cache.block_size() * frames;
+        let done = match rng.below(6) {
+            0..2 => self.cache.set_bytes(bytes(8 + rng.below(56))),
+            2 => self.cache.set_policy([name, self.rule][rng.below(2)]),
+            3 => self.cache.unlimit_tenant(tenant),
+            _ => {
+                let name = (rng.below(2) == 0).then_some(name);
+                let frames = 2 + rng.below(16);
+                self.cache.limit_tenant(tenant, bytes(frames), name)
+            }
+        };
+        match done {
+            Ok(()) | Err(CacheError::Limits { .. } | CacheError::Write { .. }) => {}
+            Err(error) => self.wrong(0, 0, &error.to_string()),
+        }
+    }
+
+    /// A thread of the cache looks at blocks.
+    fn start_read(self: &Arc<Self>, file: usize, blocks: std::ops::Range<usize>) {
+        self.reads.fetch_add(1, SeqCst);
+        let world = Arc::clone(self);
+        let range = blocks.start as u64..blocks.end as u64;
+        let done = move |read: Result<Vec<BlockRef<'_>>, CacheError>| {
+            let _stop = StopOthers(&world);
+            for (block, bytes) in blocks.zip(read.iter().flatten()) {
+                world.look(file, block, bytes);
+            }
+            world.completions.fetch_add(1, SeqCst);
+        };
+        self.cache
+            .handle()
+            .start_read(&self.files[file], range, done);
+        // One thread alone knows what there is as long as no other one reads.
+        if self.alone {
+            self.await_completions();
+        }
+    }
+
+    /// Each read that was begun ends, once. No other is begun meanwhile.
+    fn await_completions(&self) {
+        let begun = self.reads.load(SeqCst);
+        for _ in 0..2_000_000 {
+            if self.completions.load(SeqCst) == begun {
+                return;
+            }
+            assert!(!self.stop.load(SeqCst), "a completion failed");
+            std::thread::sleep(Duration::from_micros(10));
+        }
+        self.wrong(0, 0, "a completion was not called, or twice");
     }
 
     /// An invalidated block is what the disk has, unless that is torn.
@@ -379,6 +449,7 @@ impl World {
     /// A file that is lost is truncated to nothing, and so is what the disk has of it. No other thread takes a step.
     fn begin_anew(&self, file: usize) {
         let _alone = self.steps.write().unwrap();
+        self.await_completions();
         if !matches!(self.files[file].sync(), Err(CacheError::Lost { .. })) {
             return;
         }
@@ -397,6 +468,7 @@ impl World {
 
     /// With a disk that works all is as it was written.
     fn end(&self) {
+        self.await_completions();
         self.disk.set_rates(Rates::default());
         for file in 0..FILES {
             // The first one reports former failures.
@@ -421,10 +493,17 @@ impl World {
                 self.look(file, block, &bytes.unwrap());
             }
         }
+        for file in 0..FILES {
+            let limit = self.cache.tenant_limit(tenant(file));
+            let resident = self.cache.tenant_stats(tenant(file)).resident;
+            if limit.is_some_and(|(bytes, _)| resident * self.cache.block_size() > bytes) {
+                self.wrong(file, 0, &format!("{resident} blocks, of {limit:?}"));
+            }
+        }
         self.cache.check().unwrap();
     }
 
-    fn go(&self, steps: u64, seed: u64) {
+    fn go(self: &Arc<Self>, steps: u64, seed: u64) {
         let all = if self.alone { 1 } else { THREADS };
         std::thread::scope(|threads| {
             for thread in 0..all {
@@ -473,7 +552,7 @@ fn run_all(alone: bool) {
     let (mut syncs, mut lost) = (0, 0);
     for (seed, rule) in seeds() {
         let frames = [8, 16, 33, 64][seed as usize % 4];
-        let world = World::new(rule, frames, seed, alone);
+        let world = Arc::new(World::new(rule, frames, seed, alone));
         world.go(each, seed);
         syncs += world.syncs.load(SeqCst);
         lost += world.lost.load(SeqCst);

@@ -109,6 +109,11 @@ impl Condvar {
     pub fn notify_all(&self) {
         self.0.notify_all();
     }
+
+    /// Wakes one thread that waits.
+    pub fn notify_one(&self) {
+        self.0.notify_one();
+    }
 }
 
 /// A value behind `std`'s lock for readers and writers.
