@@ -184,6 +184,7 @@ impl Reading {
             touches_apart: self.touches == Touches::Use,
             tick: self.tick,
             max_memory: self.max_memory.unwrap_or_else(share_of_memory),
+            spill: None,
         })
     }
 }
