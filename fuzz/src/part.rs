@@ -25,6 +25,7 @@ fn part(shard: u32, shards: u32, cells: usize) -> String {
             misses: 9 - cell as u64 % 9,
             ..Tally::default()
         },
+        disk: None,
     };
     let own = (shard as usize - 1..cells).step_by(shards as usize);
     let lines: Vec<Line> = own

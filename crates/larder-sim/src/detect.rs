@@ -82,7 +82,7 @@ pub(super) fn detect(input: &mut Input, options: &ReadOptions) -> Result<Format,
 }
 
 /// Bytes that do not occur in text.
-fn is_binary(head: &[u8]) -> bool {
+pub(super) fn is_binary(head: &[u8]) -> bool {
     head.iter().any(|b| matches!(b, 0..=8 | 14..=31 | 127))
         || (head.iter().any(|b| *b >= 128) && {
             // A cut within the last character is no error.

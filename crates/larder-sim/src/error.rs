@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::path::PathBuf;
 
 use larder_policy::PolicyError;
 
@@ -95,6 +96,16 @@ pub enum SimError {
         /// What, and what to do.
         fault: String,
     },
+    /// The file that takes what memory does not hold failed.
+    #[error("trace {trace}: what memory does not hold of it cannot be kept in {}: {why}; name another directory with --spill", dir.display())]
+    Spill {
+        /// The name that was given.
+        trace: String,
+        /// The directory of the file.
+        dir: PathBuf,
+        /// The system's message.
+        why: io::Error,
+    },
     /// A workload that is named where a trace may stand has no such parameter, or not with this value.
     #[error("workload {workload}: {fault}")]
     Workload {
@@ -113,8 +124,10 @@ pub enum SimError {
         /// Why.
         why: PolicyError,
     },
-    /// OPT was requested for a trace that is not kept.
-    #[error("{policy} has to see the whole trace first; leave out --stream, or the rule")]
+    /// OPT was requested for a trace that is not kept, or of a modelled disk.
+    #[error(
+        "{policy} has to see the whole trace first; leave out --stream and --disk, or the rule"
+    )]
     Future {
         /// Its name.
         policy: String,

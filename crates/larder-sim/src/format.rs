@@ -112,6 +112,15 @@ impl Format {
         Some(Number { bits, signed, big })
     }
 
+    /// Is it lines of text?
+    pub(super) const fn is_text(self) -> bool {
+        let records = matches!(
+            self,
+            Self::OracleGeneral | Self::Lcs | Self::Vscsi1 | Self::Vscsi2
+        );
+        !records && self.number().is_none()
+    }
+
     /// A format by name; case does not matter, and neither do `-` and `_`.
     ///
     /// ```

@@ -19,7 +19,7 @@ struct Slot {
 ///
 /// let mut interner = Interner::new();
 /// assert_eq!([900, 7, 900].map(|block| interner.number(block)), [Some(0), Some(1), Some(0)]);
-/// assert_eq!(interner.len(), 2);
+/// assert_eq!((interner.len(), interner.known(7), interner.known(8)), (2, Some(1), None));
 /// ```
 #[derive(Debug)]
 pub struct Interner {
@@ -86,6 +86,23 @@ impl Interner {
             let slot = self.slots[at & mask];
             if slot.dense == EMPTY {
                 return self.add(block, at & mask);
+            }
+            if slot.block == block {
+                return Some(slot.dense);
+            }
+            at += 1;
+        }
+    }
+
+    /// The number that a block has. Expected O(1).
+    #[must_use]
+    pub fn known(&self, block: u64) -> Option<u32> {
+        let mask = self.slots.len() - 1;
+        let mut at = (hash(block) >> self.shift) as usize;
+        loop {
+            let slot = self.slots[at & mask];
+            if slot.dense == EMPTY {
+                return None;
             }
             if slot.block == block {
                 return Some(slot.dense);

@@ -1,10 +1,11 @@
-//! A trace in memory: dense block numbers, 4 bytes a request in most traces.
+//! A trace that is kept: dense block numbers, 4 bytes a request in most traces, in memory or, from a bound on, in a file.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use super::intern::Interner;
 use super::originals::{Collector, Originals};
+use super::spill::{Spill, append, numbers};
 use super::{Format, Kind, ReadOptions, Record, SimError, Trace};
 
 /// Records of a chunk. 4 MiB of block numbers: small enough for a CPU's cache, large enough to amortise the work for each chunk.
@@ -189,10 +190,14 @@ impl Loader {
         self.room(trace, 0)
     }
 
+    /// Bytes of the numbers of the blocks.
+    fn own(&self) -> u64 {
+        self.interner.bytes() + self.originals.bytes()
+    }
+
     /// Is there room for the numbers of the blocks, and for `kept` bytes of records?
     fn room(&self, trace: &str, kept: u64) -> Result<(), SimError> {
-        let own = self.interner.bytes() + self.originals.bytes();
-        room(trace, kept + own, self.max_memory)
+        room(trace, kept + self.own(), self.max_memory)
     }
 
     fn begin(&mut self, request: u32) -> Result<(), ()> {
@@ -273,20 +278,122 @@ pub fn room(trace: &str, kept: u64, most: u64) -> Result<(), SimError> {
     })
 }
 
-/// A whole trace in memory.
+/// A part of a trace that is kept.
+#[derive(Debug, Clone)]
+struct Held {
+    /// The part; without its records if they are in the file.
+    chunk: Arc<Chunk>,
+    /// Its records.
+    records: usize,
+    /// Where they are in the file.
+    spilled: Option<Place>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    at: u64,
+    requests: bool,
+    kinds: bool,
+}
+
+impl Held {
+    fn new(chunk: Chunk) -> Self {
+        Self {
+            records: chunk.blocks.len(),
+            chunk: Arc::new(chunk),
+            spilled: None,
+        }
+    }
+
+    /// Moves the records to the file.
+    fn spill(&mut self, to: &Spill) -> Result<(), SimError> {
+        let Chunk {
+            blocks,
+            first_request,
+            requests,
+            kinds,
+            bound,
+            originals,
+            tick,
+        } = &*self.chunk;
+        let mut bytes = Vec::with_capacity(self.chunk.bytes() as usize);
+        append(&mut bytes, blocks);
+        append(&mut bytes, requests);
+        bytes.extend(kinds.iter().map(|kind| *kind as u8));
+        self.spilled = Some(Place {
+            at: to.write(&bytes)?,
+            requests: !requests.is_empty(),
+            kinds: !kinds.is_empty(),
+        });
+        self.chunk = Arc::new(Chunk {
+            first_request: *first_request,
+            bound: *bound,
+            originals: originals.clone(),
+            tick: *tick,
+            ..Chunk::default()
+        });
+        Ok(())
+    }
+
+    /// The part with its records.
+    fn chunk(&self, file: Option<&Spill>) -> Result<Arc<Chunk>, SimError> {
+        let (Some(place), Some(file)) = (self.spilled, file) else {
+            return Ok(Arc::clone(&self.chunk));
+        };
+        let words = self.records * 4;
+        let len =
+            words * (1 + usize::from(place.requests)) + self.records * usize::from(place.kinds);
+        let bytes = file.read(place.at, len)?;
+        let (blocks, rest) = bytes.split_at(words);
+        let (requests, kinds) = rest.split_at(words * usize::from(place.requests));
+        let kind = |byte: &u8| match byte {
+            0 => Kind::Read,
+            1 => Kind::Write,
+            2 => Kind::Readahead,
+            _ => Kind::Remove,
+        };
+        Ok(Arc::new(Chunk {
+            blocks: numbers(blocks),
+            requests: numbers(requests),
+            kinds: kinds.iter().map(kind).collect(),
+            first_request: self.chunk.first_request,
+            bound: self.chunk.bound,
+            originals: self.chunk.originals.clone(),
+            tick: self.chunk.tick,
+        }))
+    }
+}
+
+/// A whole trace, in memory as far as it may be and else in a file.
 #[derive(Debug, Clone)]
 pub struct Loaded {
     /// Its name, as given.
     pub name: String,
     /// Its format; none for one that was generated.
     pub format: Option<Format>,
-    /// Its parts.
-    pub chunks: Vec<Arc<Chunk>>,
     /// What is in it.
     pub counts: Counts,
+    held: Vec<Held>,
+    /// Bytes of records in memory, and how many may be.
+    kept: u64,
+    max_memory: u64,
+    spill: Option<Arc<Spill>>,
 }
 
 impl Loaded {
+    /// Nothing yet.
+    fn new(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            format: None,
+            counts: Counts::default(),
+            held: Vec::new(),
+            kept: 0,
+            max_memory: u64::MAX,
+            spill: None,
+        }
+    }
+
     /// Reads a trace. `progress` is called now and then with the trace that is being read.
     ///
     /// # Errors
@@ -307,26 +414,50 @@ impl Loaded {
         mut trace: Trace,
         mut progress: impl FnMut(&Trace),
     ) -> Result<Self, SimError> {
-        let name = trace.name().to_owned();
         let mut loader = Loader::of(&trace);
-        let mut chunks = Vec::new();
-        let mut kept = 0;
+        let mut loaded = Self {
+            format: trace.format(),
+            max_memory: trace.max_memory(),
+            spill: trace
+                .spill()
+                .map(|to| Arc::new(Spill::new(trace.name(), to))),
+            ..Self::new(trace.name())
+        };
         let mut records = Vec::new();
         loop {
             records.clear();
             let more = trace.fill(&mut records)?;
-            loader.add(&name, &records, |chunk| {
-                kept += chunk.bytes();
-                chunks.push(Arc::new(chunk));
+            let Self {
+                name, held, kept, ..
+            } = &mut loaded;
+            loader.add(name, &records, |chunk| {
+                *kept += chunk.bytes();
+                held.push(Held::new(chunk));
                 Ok(())
             })?;
-            loader.room(&name, kept + loader.chunk.bytes())?;
+            loaded.fit(&loader)?;
             if !more {
                 break;
             }
             progress(&trace);
         }
-        Ok(Self::put_together(name, trace.format(), chunks, loader))
+        Ok(loaded.end(loader))
+    }
+
+    /// Keeps within the bound what was read.
+    fn fit(&mut self, loader: &Loader) -> Result<(), SimError> {
+        let Some(spill) = &self.spill else {
+            return loader.room(&self.name, self.kept + loader.chunk.bytes());
+        };
+        while self.kept + loader.own() > self.max_memory {
+            let in_memory = |held: &&mut Held| held.spilled.is_none();
+            let Some(held) = self.held.iter_mut().rev().find(in_memory) else {
+                break;
+            };
+            self.kept -= held.chunk.bytes();
+            held.spill(spill)?;
+        }
+        loader.room(&self.name, self.kept)
     }
 
     /// Takes records that are made in some other way.
@@ -335,33 +466,66 @@ impl Loaded {
     /// [`SimError::TooMuch`].
     pub fn from_records(name: &str, records: &[Record]) -> Result<Self, SimError> {
         let mut loader = Loader::new();
-        let mut chunks = Vec::new();
+        let mut loaded = Self::new(name);
         loader.add(name, records, |chunk| {
-            chunks.push(Arc::new(chunk));
+            loaded.push(chunk);
             Ok(())
         })?;
-        Ok(Self::put_together(name.to_owned(), None, chunks, loader))
+        Ok(loaded.end(loader))
     }
 
-    pub(super) fn put_together(
-        name: String,
-        format: Option<Format>,
-        mut chunks: Vec<Arc<Chunk>>,
-        loader: Loader,
-    ) -> Self {
-        let (last, counts) = loader.finish();
-        chunks.extend(last.map(Arc::new));
+    /// A trace with the same name and format, of which nothing is here yet.
+    pub(super) fn alike(&self) -> Self {
         Self {
-            name,
-            format,
-            chunks,
-            counts,
+            format: self.format,
+            ..Self::new(&self.name)
         }
+    }
+
+    pub(super) fn push(&mut self, chunk: Chunk) {
+        self.kept += chunk.bytes();
+        self.held.push(Held::new(chunk));
+    }
+
+    /// With the last chunk and the counts.
+    pub(super) fn end(mut self, loader: Loader) -> Self {
+        let (last, counts) = loader.finish();
+        if let Some(chunk) = last {
+            self.push(chunk);
+        }
+        self.counts = counts;
+        self
+    }
+
+    /// Its parts, from memory or from the file.
+    pub fn chunks(
+        &self,
+    ) -> impl DoubleEndedIterator<Item = Result<Arc<Chunk>, SimError>> + ExactSizeIterator {
+        self.held
+            .iter()
+            .map(|held| held.chunk(self.spill.as_deref()))
+    }
+
+    /// Uses that count as a second for rules that age by time; 0 if time stands still.
+    pub(super) fn tick(&self) -> u32 {
+        self.held.first().map_or(0, |held| held.chunk.tick)
     }
 
     /// Records of all kinds.
     #[must_use]
     pub fn records(&self) -> usize {
-        self.chunks.iter().map(|c| c.blocks.len()).sum()
+        self.held.iter().map(|held| held.records).sum()
+    }
+
+    /// Bytes that are in the file.
+    #[must_use]
+    pub fn spilled(&self) -> u64 {
+        self.spill.as_ref().map_or(0, |spill| spill.bytes())
+    }
+
+    /// The file, if `more` bytes beside the trace are more than its memory.
+    pub(super) fn overflow(&self, more: u64) -> Option<Arc<Spill>> {
+        let fits = self.kept.saturating_add(more) <= self.max_memory;
+        self.spill.clone().filter(|_| !fits)
     }
 }

@@ -16,7 +16,7 @@ pub const MOST_PART_BYTES: u64 = 1 << 30;
 ///
 /// let row = Row {
 ///     trace: "t".into(), format: "txt".into(), counts: Default::default(), policy: "lru".into(), size: 4, asked: "4".into(),
-///     tally: Tally::default(),
+///     tally: Tally::default(), disk: None,
 /// };
 /// let header = Header { larder_sim_part: 1, plan: 7, shard: 1, shards: 1, cells: 1 };
 /// let part = write_part(&header, &[Line { cell: 0, row: row.clone() }]).expect("rows are text");
@@ -183,6 +183,7 @@ mod tests {
                 misses: 100 - cell as u64,
                 ..Tally::default()
             },
+            disk: None,
         }
     }
 

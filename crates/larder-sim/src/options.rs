@@ -1,5 +1,6 @@
 //! How a trace is to be read.
 
+use super::SpillTo;
 use super::format::Format;
 
 /// How a trace is to be read.
@@ -15,14 +16,18 @@ pub struct ReadOptions {
     pub delimiter: Option<char>,
     /// Identifiers of a CSV or a list may be any text.
     pub text_ids: bool,
+    /// Whether a file that strace saw mapped counts as read, over the whole range of the mapping.
+    pub mapped: bool,
     /// Uses of blocks to read; all if none.
     pub limit: Option<u64>,
     /// Each use counts as a request of its own.
     pub touches_apart: bool,
     /// Uses that count as a second for rules that age by time; 0 if time stands still.
     pub tick: u32,
-    /// Most bytes of the trace that may be kept, however far it expands.
+    /// Most bytes of the trace that may be kept in memory, however far it expands.
     pub max_memory: u64,
+    /// Where the rest of it goes; it is refused if none.
+    pub spill: Option<SpillTo>,
 }
 
 impl Default for ReadOptions {
@@ -33,10 +38,12 @@ impl Default for ReadOptions {
             columns: None,
             delimiter: None,
             text_ids: false,
+            mapped: true,
             limit: None,
             touches_apart: false,
             tick: 0,
             max_memory: u64::MAX,
+            spill: None,
         }
     }
 }

@@ -12,7 +12,9 @@ const SEGMENT: usize = 1 << 16;
 /// use larder_sim::{Loaded, Record};
 /// let record = Record { block: 1 << 40, ..Record::default() };
 /// let trace = Loaded::from_records("one", &[record])?;
-/// assert_eq!(trace.chunks[0].originals.of(0), 1 << 40);
+/// for chunk in trace.chunks() {
+///     assert_eq!(chunk?.originals.of(0), 1 << 40);
+/// }
 /// # Ok::<(), larder_sim::SimError>(())
 /// ```
 #[derive(Debug, Clone, Default)]

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use serde::{Deserialize, Serialize};
 
 use super::load::Counts;
+use super::machine::DiskCounts;
 use super::run::{OPT, Tally, knows_the_future};
 
 /// One result. Only what does not depend on the machine: two runs of one trace give equal rows.
@@ -24,6 +25,9 @@ pub struct Row {
     pub asked: String,
     /// The counts.
     pub tally: Tally,
+    /// What the disk did, where one was modelled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk: Option<DiskCounts>,
 }
 
 impl Row {
@@ -77,7 +81,7 @@ pub struct Answer<'a> {
 ///
 /// let row = |policy: &str, hits| Row {
 ///     trace: "t".into(), format: "txt".into(), counts: Default::default(), policy: policy.into(), size: 4, asked: "4".into(),
-///     tally: Tally { hits, misses: 100 - hits, ..Tally::default() },
+///     tally: Tally { hits, misses: 100 - hits, ..Tally::default() }, disk: None,
 /// };
 /// let placed = place(&[row("lru", 20), row("2q", 60), row("adaptive", 58), row("opt", 80)]);
 /// let answer = answers(&placed)[0];
@@ -113,7 +117,7 @@ pub fn answers(placed: &[Placed]) -> Vec<Answer<'_>> {
 ///
 /// let row = |policy: &str, hits| Row {
 ///     trace: "t".into(), format: "txt".into(), counts: Default::default(), policy: policy.into(), size: 4, asked: "4".into(),
-///     tally: Tally { hits, misses: 100 - hits, ..Tally::default() },
+///     tally: Tally { hits, misses: 100 - hits, ..Tally::default() }, disk: None,
 /// };
 /// let placed = place(&[row("lru", 20), row("fifo", 15), row("2q", 30), row("opt", 40)]);
 /// let shares: Vec<_> = placed.iter().map(|p| p.gap_closed_percent).collect();

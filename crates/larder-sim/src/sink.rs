@@ -115,9 +115,9 @@ impl Sink {
         Ok(())
     }
 
-    /// The next use belongs to the request before it.
-    pub(super) fn again(&mut self) {
-        self.request = self.request.wrapping_sub(1);
+    /// The next request has this number.
+    pub(super) fn number(&mut self, request: u32) {
+        self.request = request;
     }
 
     pub(super) fn block_size(&self) -> u64 {

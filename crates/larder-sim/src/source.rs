@@ -3,8 +3,7 @@
 use std::io::{self, ErrorKind::NotFound, Read};
 use std::path::Path;
 
-use super::SimError;
-use super::detect::detect;
+use super::detect::{detect, is_binary};
 use super::format::Format;
 use super::input::{HEAD, Input, Meter};
 use super::options::ReadOptions;
@@ -13,6 +12,10 @@ use super::read::parser;
 use super::record::Record;
 use super::sink::Sink;
 use super::workload::{Records, Spec, hint};
+use super::{SimError, SpillTo};
+
+/// The mark that some programs put before UTF-8, which is no part of the text.
+const MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// A trace that is being read.
 ///
@@ -36,6 +39,7 @@ pub struct Trace {
     touches_apart: bool,
     tick: u32,
     max_memory: u64,
+    spill: Option<SpillTo>,
     limit: u64,
     given: u64,
     over: bool,
@@ -91,6 +95,11 @@ impl Trace {
     }
 
     fn begin(mut input: Input, meter: Meter, options: &ReadOptions) -> Result<Self, SimError> {
+        let text = options.format.is_none_or(Format::is_text);
+        let (head, _) = input.head()?;
+        if text && head.starts_with(MARK) && !is_binary(head) {
+            input.pieces(MARK.len(), 1)?;
+        }
         let (head, whole) = input.head()?;
         if head.is_empty() {
             return Err(SimError::Empty {
@@ -125,6 +134,7 @@ impl Trace {
             touches_apart: options.touches_apart,
             tick: options.tick,
             max_memory: options.max_memory,
+            spill: options.spill.clone(),
             limit: options.limit.unwrap_or(u64::MAX),
             given: 0,
             over: false,
@@ -184,6 +194,12 @@ impl Trace {
     #[must_use]
     pub fn max_memory(&self) -> u64 {
         self.max_memory
+    }
+
+    /// Where the rest of it goes, as requested.
+    #[must_use]
+    pub fn spill(&self) -> Option<&SpillTo> {
+        self.spill.as_ref()
     }
 
     /// The name for messages.

@@ -29,21 +29,24 @@ fn refused(command: &mut Command) {
 fn what_expands_or_never_ends_stops_at_the_bound() {
     let home = Home::new();
     bomb(&home);
-    let within = |policy| ["--policy", policy, "--size", "10", "--max-memory", "3M"];
+    let within = |policy| {
+        let none = ["--max-memory", "3M", "--max-spill", "0"];
+        [&["--policy", policy, "--size", "10"][..], &none].concat()
+    };
     let sim = within("opt");
     for format in ["u32le", "u64be", "oracleGeneral"] {
         for more in [&["--format", format][..], &["--format", format, "--mrc"]] {
-            refused(home.larder(&["sim", "bomb.zst"]).args(sim).args(more));
+            refused(home.larder(&["sim", "bomb.zst"]).args(&sim).args(more));
         }
     }
     refused(
         home.larder(&["sim", "/dev/zero", "--format", "i32le"])
-            .args(sim),
+            .args(&sim),
     );
-    refused(home.larder(&["sim", "zipf:requests=1e12"]).args(sim));
+    refused(home.larder(&["sim", "zipf:requests=1e12"]).args(&sim));
     refused(
         home.larder(&["sim", "run", "--shard", "1/1", "zipf:requests=1e12"])
-            .args(sim),
+            .args(&sim),
     );
     // A rule that needs no future keeps nothing of it.
     let (code, out, err) = finish(
@@ -86,6 +89,65 @@ fn what_expands_or_never_ends_stops_at_the_bound() {
         refused(home.larder(words).args(["--max-memory", "3M"]));
     }
     assert!(!home.path().join("x.oracleGeneral").exists() && !home.path().join("x.u32le").exists());
+}
+
+#[test]
+fn what_memory_does_not_hold_for_opt_is_in_a_file_of_which_it_is_said_how_large() {
+    let home = Home::new();
+    bomb(&home);
+    let sim = |more: &[&str]| {
+        let what = ["sim", "bomb.zst", "--format", "u32le", "--policy", "opt"];
+        let within = ["--size", "1", "--max-memory", "3M", "--json"];
+        finish(
+            home.larder(&[&what[..], &within, more].concat())
+                .env("TMPDIR", home.path()),
+        )
+    };
+    let (code, out, err) = sim(&[]);
+    // Twice what fits, eight times over: the numbers and the next uses.
+    assert!(
+        code == 4 && err.contains("24 MiB") && err.contains("--max-spill"),
+        "{err}"
+    );
+    assert_eq!(out, "");
+    let (code, out, err) = sim(&["--max-spill", "100M"]);
+    assert!(code == 0 && out.contains("\"hits\":6291455"), "{err}");
+    let dir = home.path().display();
+    assert!(
+        err.contains(&format!("in a file without a name in {dir}")),
+        "{err}"
+    );
+    assert!(
+        err.contains("opt needs 25.2 MB for the next uses")
+            || err.contains("opt needs 24 MiB for the next uses"),
+        "{err}"
+    );
+    let left = std::fs::read_dir(home.path())
+        .unwrap()
+        .map(|e| e.unwrap().file_name());
+    assert!(
+        left.into_iter()
+            .all(|name| !name.to_string_lossy().contains("larder-"))
+    );
+    let (code, _, err) = sim(&["--spill", "none"]);
+    assert!(code == 5 && err.contains("cannot be kept in none"), "{err}");
+    // A shard keeps nothing where no rule must know the future.
+    let (code, _, err) = finish(
+        home.larder(&["sim", "run", "--shard", "1/1", "bomb.zst"])
+            .args([
+                "--format",
+                "u32le",
+                "--policy",
+                "lru",
+                "--size",
+                "1",
+                "--max-memory",
+                "3M",
+                "--max-spill",
+                "0",
+            ]),
+    );
+    assert_eq!(code, 0, "{err}");
 }
 
 #[test]

@@ -271,6 +271,79 @@ fn the_end_says_which_rule_and_which_size() {
 }
 
 #[test]
+fn a_disk_behind_the_cache_is_modelled_and_has_an_answer() {
+    let home = home();
+    let what = ["a.txt", "--policy", "lru,lirs,adaptive", "--size", "30,5%"];
+    let disk = "--disk=seek=0,rate=4.096";
+    let (code, out, err) = home.run(&[&["sim"][..], &what, &[disk, "--json"]].concat());
+    assert_eq!(code, 0, "{err}");
+    let (rows, bare) = (
+        lines(&out),
+        home.run(&[&["sim"][..], &what, &["--json"]].concat()),
+    );
+    for (row, bare) in rows.iter().zip(lines(&bare.1)) {
+        assert_eq!(row["tally"], bare["tally"], "nothing is written");
+        let (read, all) = (
+            &row["disk"]["read"],
+            row["disk"]["total_s"].as_f64().unwrap(),
+        );
+        assert_eq!(read, &row["tally"]["misses"]);
+        assert!((all - read.as_f64().unwrap() * 1e-3).abs() < 1e-6, "{row}");
+    }
+    let (_, text, _) = home.run(&[&["sim"][..], &what, &[disk, "--html", "p.html"]].concat());
+    assert!(
+        text.contains("on the disk: lirs in ") && text.contains(" % less than lru"),
+        "{text}"
+    );
+    let page = fs::read_to_string(home.path().join("p.html")).unwrap();
+    assert!(page.contains("on the modelled disk?") && page.contains("blocks read"));
+    // In parts as whole.
+    let run = [
+        &["sim", "run", "--shard", "1/1", "--out", "p"][..],
+        &what,
+        &[disk],
+    ]
+    .concat();
+    assert_eq!(home.run(&run).0, 0);
+    assert_eq!(home.run(&["sim", "merge", "p", "--json"]).1, out);
+    let (code, all, err) = home.run(&["sim", "a.txt", "--size", "30", "--disk", "--csv"]);
+    assert!(code == 0 && !all.contains(",opt,"), "{err}");
+    for (bad, why) in [
+        (&["--disk=speed=1"][..], "there is no 'speed'"),
+        (&["--disk=seek=-1"], "seek is '-1'"),
+        (&["--disk=rate=0"], "rate is '0'"),
+        (&["--disk=rate=nan"], "rate is 'nan'"),
+        (&["--disk", "--policy", "opt"], "--disk, or the rule"),
+        (&["--disk", "--mrc"], "cannot be used with"),
+        (&["--disk", "--tick", "3"], "cannot be used with"),
+    ] {
+        let (code, _, err) = home.run(&[&["sim", "a.txt"][..], bad].concat());
+        assert!(code == 2 && err.contains(why), "{bad:?}: {err}");
+    }
+}
+
+#[test]
+fn a_cache_far_larger_than_the_trace_takes_no_more_than_the_trace() {
+    let home = home();
+    for rule in ["lru", "arc", "adaptive"] {
+        let sim = |size: &str| {
+            let what = ["sim", "a.txt", "--policy", rule, "--json", "--times"];
+            home.run(&[&what[..], &["--max-memory", "1M", "--size", size]].concat())
+        };
+        let (code, large, err) = sim("4M");
+        assert_eq!(code, 0, "{err}");
+        let state = err.split("records/s").nth(1).unwrap().trim();
+        let mib: f64 = state.split(' ').next().unwrap().parse().unwrap();
+        assert!(mib < 1.0, "{err}");
+        let (large, all) = (&lines(&large)[0], &lines(&sim("100%").1)[0]);
+        assert_eq!(
+            (&large["tally"], &large["size"]),
+            (&all["tally"], &(4 << 20).into())
+        );
+    }
+}
+
+#[test]
 fn a_trace_that_cannot_be_read_does_not_take_the_others_along() {
     let home = home();
     fs::copy(home.path().join("a.txt"), home.path().join("b.txt")).unwrap();
@@ -461,7 +534,7 @@ fn conversions_come_back_equal() {
         let found = records[n + 1..].iter().position(|(b, _)| b == block);
         assert_eq!(*next, found.map_or(-1, |k| (n + 1 + k) as i64));
     }
-    // Requests, kinds and removals survive in CSV only.
+    // Files, processes, requests, kinds and removals survive in CSV only, and there the blocks' own numbers do as well.
     fs::write(home.path().join("s.strace"), samples::STRACE).unwrap();
     let (code, _, err) = home.run(&["trace", "convert", "s.strace", "s.csv", "--dense"]);
     assert_eq!(code, 0, "{err}");
@@ -472,6 +545,22 @@ fn conversions_come_back_equal() {
     ] {
         assert_eq!(info[key], strace[key], "{key}");
     }
+    let facts = |name: &str| {
+        let mut facts = home.json(&["trace", "info", name, "--json"]);
+        for own in ["trace", "format"] {
+            facts.as_object_mut().unwrap().remove(own);
+        }
+        facts
+    };
+    let (_, _, err) = home.run(&["trace", "convert", "s.strace", "whole.csv.gz"]);
+    assert!(!err.contains("lose"), "{err}");
+    assert_eq!(facts("whole.csv.gz"), facts("s.strace"));
+    assert_eq!(
+        (&strace["files"], &strace["tenants"]),
+        (&2.into(), &2.into())
+    );
+    home.run(&["trace", "convert", "whole.csv.gz", "again.csv"]);
+    assert_eq!(facts("again.csv"), facts("s.strace"));
     let (code, _, err) = home.run(&["trace", "convert", "s.strace", "s.u32le"]);
     assert!(code == 4 && err.contains("--dense"), "{err}");
     assert!(!home.path().join("s.u32le").exists());
@@ -479,6 +568,21 @@ fn conversions_come_back_equal() {
     assert!(
         err.contains("2 removals were left out") && err.contains("writes are plain"),
         "{err}"
+    );
+    for lost in [
+        "their file",
+        "their process or tenant",
+        "their number of bytes",
+    ] {
+        assert!(err.contains(lost), "{err}");
+    }
+    let without = [
+        "sim", "s.strace", "--policy", "lru", "--size", "9", "--json",
+    ];
+    let uses = |more: &[&str]| home.json(&[&without[..], more].concat())["counts"]["uses"].clone();
+    assert_eq!(
+        (uses(&[]), uses(&["--mmap", "none"])),
+        (11.into(), 9.into())
     );
 }
 

@@ -38,17 +38,18 @@ impl Sample {
 /// Takes a share `rate` of the blocks, chosen by hash.
 ///
 /// # Errors
-/// [`SimError::TooMuch`]: no memory.
+/// [`SimError::TooMuch`]: no memory. [`SimError::Spill`].
 pub fn sample(trace: &Loaded, rate: f64, seed: u64) -> Result<Sample, SimError> {
     let limit = threshold(rate);
     // A second of the sample is as long as one of the trace.
-    let tick = trace.chunks.first().map_or(0, |chunk| chunk.tick);
+    let tick = trace.tick();
     let least = u32::from(tick > 0);
     let tick = (f64::from(tick) * rate.min(1.0)).round() as u32;
     let mut loader = super::super::Loader::new().ticking(tick.max(least));
-    let mut chunks = Vec::new();
+    let mut sampled = trace.alike();
     let mut records: Vec<Record> = Vec::new();
-    for chunk in &trace.chunks {
+    for chunk in trace.chunks() {
+        let chunk = chunk?;
         records.clear();
         chunk.for_each(|block, request, kind| {
             if hash(block, seed) <= limit {
@@ -61,13 +62,12 @@ pub fn sample(trace: &Loaded, rate: f64, seed: u64) -> Result<Sample, SimError> 
             }
         });
         loader.add(&trace.name, &records, |chunk| {
-            chunks.push(std::sync::Arc::new(chunk));
+            sampled.push(chunk);
             Ok(())
         })?;
     }
-    let sampled = Loaded::put_together(trace.name.clone(), trace.format, chunks, loader);
     Ok(Sample {
-        trace: sampled,
+        trace: sampled.end(loader),
         rate: rate.min(1.0),
         uses: trace.counts.uses,
     })

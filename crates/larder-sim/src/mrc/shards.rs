@@ -3,8 +3,8 @@
 
 use std::collections::{BinaryHeap, HashMap};
 
-use super::super::Kind;
 use super::super::load::{Chunk, Loaded};
+use super::super::{Kind, SimError};
 use super::curve::Curve;
 use super::stack::Stack;
 
@@ -27,14 +27,16 @@ pub(super) fn threshold(rate: f64) -> u64 {
 }
 
 /// LRU's curve from the blocks of a share `rate`, with the correction of the first bucket.
-#[must_use]
-pub fn fixed_rate(trace: &Loaded, rate: f64, seed: u64) -> Curve {
+///
+/// # Errors
+/// [`SimError::Spill`].
+pub fn fixed_rate(trace: &Loaded, rate: f64, seed: u64) -> Result<Curve, SimError> {
     let limit = threshold(rate);
     let mut stack = Stack::new();
     let mut local: HashMap<u32, u32> = HashMap::new();
     let mut curve = Curve::default();
-    for chunk in &trace.chunks {
-        chunk.for_each(|block, _, kind| {
+    for chunk in trace.chunks() {
+        chunk?.for_each(|block, _, kind| {
             if hash(block, seed) > limit {
                 return;
             }
@@ -44,7 +46,7 @@ pub fn fixed_rate(trace: &Loaded, rate: f64, seed: u64) -> Curve {
         });
     }
     curve.adjust(trace.counts.uses);
-    curve
+    Ok(curve)
 }
 
 fn step(stack: &mut Stack, curve: &mut Curve, id: u32, kind: Kind, rate: f64) {
@@ -148,10 +150,14 @@ impl FixedSize {
 }
 
 /// [`FixedSize`] over a trace: the curve and the last rate.
-#[must_use]
-pub fn fixed_size(trace: &Loaded, most: usize, seed: u64) -> (Curve, f64) {
+///
+/// # Errors
+/// [`SimError::Spill`].
+pub fn fixed_size(trace: &Loaded, most: usize, seed: u64) -> Result<(Curve, f64), SimError> {
     let mut shards = FixedSize::new(most, seed);
-    trace.chunks.iter().for_each(|chunk| shards.add(chunk));
+    for chunk in trace.chunks() {
+        shards.add(chunk?.as_ref());
+    }
     let rate = shards.rate();
-    (shards.curve(trace.counts.uses), rate)
+    Ok((shards.curve(trace.counts.uses), rate))
 }

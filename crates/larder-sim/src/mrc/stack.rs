@@ -6,8 +6,8 @@
 
 use std::collections::BTreeSet;
 
-use super::super::Kind;
 use super::super::load::Loaded;
+use super::super::{Kind, SimError};
 use super::curve::Curve;
 
 const NOWHERE: u32 = u32::MAX;
@@ -212,14 +212,16 @@ impl Stack {
 /// LRU's exact curve: the hits of every size, in one pass. Removed blocks leave holes. Blocks that are read ahead come to its
 /// top without being counted; where one is in the stack already, LRU leaves it and the curve does not, so the curve is exact
 /// for traces without readahead.
-#[must_use]
-pub fn lru_curve(trace: &Loaded) -> Curve {
+///
+/// # Errors
+/// [`SimError::Spill`].
+pub fn lru_curve(trace: &Loaded) -> Result<Curve, SimError> {
     let mut stack = Stack::new();
     // Whole numbers: the curve's sums are exact.
     let mut counts: Vec<u64> = Vec::new();
     let mut first = 0_u64;
-    for chunk in &trace.chunks {
-        chunk.for_each(|block, _, kind| match kind {
+    for chunk in trace.chunks() {
+        chunk?.for_each(|block, _, kind| match kind {
             Kind::Remove => drop(stack.remove(block)),
             Kind::Readahead => drop(stack.touch(block)),
             Kind::Read | Kind::Write => match stack.touch(block) {
@@ -239,7 +241,7 @@ pub fn lru_curve(trace: &Loaded) -> Curve {
         curve.add(Some(distance as u64), count as f64);
     }
     curve.add(None, first as f64);
-    curve
+    Ok(curve)
 }
 
 #[cfg(test)]

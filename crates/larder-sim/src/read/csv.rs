@@ -16,7 +16,6 @@ pub(crate) struct Csv {
     ids: Option<Names>,
     files: Names,
     tenants: Names,
-    request: Option<u64>,
     cells: Vec<(usize, usize)>,
     /// The file's name where several columns make it.
     file: Vec<u8>,
@@ -70,7 +69,6 @@ impl Csv {
             ids: options.text_ids.then(names),
             files: names(),
             tenants: names(),
-            request: None,
             cells: Vec::new(),
             file: Vec::new(),
         })
@@ -93,6 +91,10 @@ fn kind(word: &[u8]) -> Result<Kind, String> {
             ));
         }
     })
+}
+
+fn fits<T: TryFrom<u64>>(number: u64, what: &str) -> Result<T, String> {
+    T::try_from(number).map_err(|_| format!("{what} is {number}: too large"))
 }
 
 impl LineParser for Csv {
@@ -144,10 +146,10 @@ impl LineParser for Csv {
             (Some(id), None) => Some(block(id)?),
             (None, _) => None,
         };
-        if request.is_some() && request == self.request {
-            sink.again();
+        if let Some(request) = request {
+            // The number itself, wrapped: touches of one request may stand apart from each other.
+            sink.number(request as u32);
         }
-        self.request = request;
         about.file = match columns.file.as_slice() {
             [] => 0,
             [column] => files.number(at(*column)?)?,
@@ -163,6 +165,12 @@ impl LineParser for Csv {
         };
         if let Some(tenant) = cell(Role::Tenant)? {
             about.tenant = u16::try_from(tenants.number(tenant)?).unwrap_or(u16::MAX);
+        }
+        if let Some(file) = number(Role::FileNumber, "the file's number")? {
+            about.file = fits(file, "the file's number")?;
+        }
+        if let Some(tenant) = number(Role::TenantNumber, "the tenant's number")? {
+            about.tenant = fits(tenant, "the tenant's number")?;
         }
         let Some(block) = block else {
             let offset = match (cell(Role::Offset)?, cell(Role::Sector)?) {

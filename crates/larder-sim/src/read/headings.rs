@@ -6,7 +6,7 @@ use super::number::{shown, trim};
 pub(super) const DELIMITERS: [u8; 4] = *b",;\t|";
 
 /// What a column can be, with the headings that say so. `host` is none of them: disks of two hosts may have one number.
-const ROLES: [(Role, &[&str]); 9] = [
+const ROLES: [(Role, &[&str]); 11] = [
     (
         Role::Id,
         &[
@@ -27,6 +27,8 @@ const ROLES: [(Role, &[&str]); 9] = [
     (Role::File, &["file", "disk", "device", "volume", "inode"]),
     (Role::Tenant, &["tenant", "client", "pid"]),
     (Role::Request, &["request", "request_id"]),
+    (Role::FileNumber, &["file_number"]),
+    (Role::TenantNumber, &["tenant_number"]),
 ];
 
 /// Headings of columns that never name a block, so that they are left out silently.
@@ -53,6 +55,10 @@ pub(super) enum Role {
     File,
     Tenant,
     Request,
+    /// A number that is kept as it is. A block's `id` is whole without it; an `offset` is within it.
+    FileNumber,
+    /// The same for a tenant.
+    TenantNumber,
 }
 
 const BLOCKS: [Role; 3] = [Role::Id, Role::Offset, Role::Sector];
@@ -61,7 +67,7 @@ const BLOCKS: [Role; 3] = [Role::Id, Role::Offset, Role::Sector];
 #[derive(Debug, Default)]
 pub(super) struct Columns {
     /// By role: the column, from 0. A file may be named by several columns; this is its first.
-    pub(super) places: [Option<usize>; 9],
+    pub(super) places: [Option<usize>; 11],
     /// The columns that name the file together.
     pub(super) file: Vec<usize>,
     /// The first line is no data.
@@ -149,7 +155,7 @@ impl Columns {
             let why = || format!("'{pair}' in --columns is not NAME=NUMBER or NAME=HEADING");
             let (name, place) = pair.split_once('=').ok_or_else(why)?;
             let role = role(name.trim()).ok_or_else(|| {
-                format!("'{name}' in --columns is no column that is known; there are id, offset, sector, size, op, time, file, tenant, request")
+                format!("'{name}' in --columns is no column that is known; there are id, offset, sector, size, op, time, file, tenant, request, file_number, tenant_number")
             })?;
             let at = match role {
                 Role::File => {
@@ -196,8 +202,19 @@ impl Columns {
         }
     }
 
-    /// Exactly one column names the block.
+    /// Exactly one column names the block, and at most one the file and the tenant.
     fn one_block(&self) -> Result<(), String> {
+        for (name, number) in [
+            (Role::File, Role::FileNumber),
+            (Role::Tenant, Role::TenantNumber),
+        ] {
+            if self.of(name).and(self.of(number)).is_some() {
+                return Err(format!(
+                    "{} and {} are both there: choose with --columns",
+                    ROLES[name as usize].1[0], ROLES[number as usize].1[0]
+                ));
+            }
+        }
         match BLOCKS.iter().filter(|r| self.of(**r).is_some()).count() {
             0 => Err("no column says which block: name one as id, offset (bytes) or sector (512 bytes) with --columns, for instance --columns time=1,id=2,size=3".to_owned()),
             1 => Ok(()),

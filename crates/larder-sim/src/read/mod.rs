@@ -58,7 +58,7 @@ pub(super) fn text(format: Format, options: &ReadOptions) -> Result<Box<dyn Line
         Format::Webcachesim => Box::new(webcachesim::Webcachesim::default()),
         Format::Fio => Box::new(fio::Fio::default()),
         Format::Blkparse => Box::new(blkparse::Blkparse::default()),
-        Format::Strace => Box::new(strace::Strace::default()),
+        Format::Strace => Box::new(strace::Strace::new(options)),
         other => {
             return Err(format!(
                 "larder has no reader of lines for {}",

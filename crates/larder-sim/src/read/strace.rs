@@ -6,12 +6,13 @@
 //! | open, openat, creat | a description with a position; O_TRUNC drops the file's pages |
 //! | read, readv, pread64, preadv, sendfile, copy_file_range | a request that reads as many bytes as were returned |
 //! | write, writev, pwrite64, pwritev, copy_file_range | one that writes |
-//! | mmap of a file | one that reads the mapped range (strace does not show which pages were used) |
+//! | mmap of a file | one that reads the mapped range (strace does not show which pages were used), or nothing, by option |
 //! | lseek, dup, fcntl, close, fork, clone, execve, chdir | followed |
 //! | unlink, rename over a file, truncate | the pages are removed |
 //!
 //! Files are distinguished by their paths. Pipes, sockets, /dev, /proc and /sys are no files.
 
+use super::super::options::ReadOptions;
 use super::super::record::Kind;
 use super::super::sink::{About, Sink};
 use super::LineParser;
@@ -19,11 +20,12 @@ use super::strace_files::Files;
 use super::strace_line::{Call, Line, parse};
 use std::collections::HashMap;
 
-#[derive(Default)]
 pub(super) struct Strace {
     files: Files,
     /// By process: the beginning of an unfinished call.
     unfinished: HashMap<u32, Vec<u8>>,
+    /// Mappings count as read.
+    mapped: bool,
 }
 
 impl LineParser for Strace {
@@ -65,6 +67,14 @@ impl LineParser for Strace {
 }
 
 impl Strace {
+    pub(super) fn new(options: &ReadOptions) -> Self {
+        Self {
+            files: Files::default(),
+            unfinished: HashMap::new(),
+            mapped: options.mapped,
+        }
+    }
+
     fn call(&mut self, call: &Call<'_>, sink: &mut Sink) -> Result<(), String> {
         let forks = self.unfinished.iter().filter(|(_, text)| is_fork(text));
         let mut parents = forks.map(|(pid, text)| (*pid, shares(text)));
@@ -127,7 +137,7 @@ impl Strace {
                 self.transfer(call, 0, at(1), result, Kind::Read, sink)?;
                 self.transfer(call, 2, at(3), result, Kind::Write, sink)?;
             }
-            b"mmap" | b"mmap2" => {
+            b"mmap" | b"mmap2" if self.mapped => {
                 let len = call.number(1, "mmap's length")?;
                 if call.fd(4).number.is_some() {
                     self.transfer(call, 4, Some(5), len, Kind::Read, sink)?;

@@ -3,8 +3,8 @@
 use larder_policy::replay::Replay;
 use larder_policy::{Block, Policy, PolicyError, Reason};
 
-use super::super::Kind;
 use super::super::load::Chunk;
+use super::super::{Kind, SimError};
 
 /// The counts of a cell.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -34,13 +34,31 @@ impl Tally {
     }
 }
 
+/// Why a cell cannot go on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CellError {
+    /// Its rule cannot.
+    #[error(transparent)]
+    Rule(#[from] PolicyError),
+    /// What is kept of the trace cannot be read.
+    #[error(transparent)]
+    Trace(#[from] Box<SimError>),
+}
+
+impl From<SimError> for CellError {
+    fn from(why: SimError) -> Self {
+        Self::Trace(Box::new(why))
+    }
+}
+
 /// Counts hits over a trace.
 pub trait Cell: Send {
     /// Goes on with the next part.
     ///
     /// # Errors
-    /// [`PolicyError::Memory`].
-    fn run(&mut self, chunk: &Chunk) -> Result<(), PolicyError>;
+    /// [`CellError`].
+    fn run(&mut self, chunk: &Chunk) -> Result<(), CellError>;
 
     /// The counts so far.
     fn tally(&self) -> Tally;
@@ -86,7 +104,7 @@ impl<P: Policy> Ruled<P> {
 }
 
 impl<P: Policy> Cell for Ruled<P> {
-    fn run(&mut self, chunk: &Chunk) -> Result<(), PolicyError> {
+    fn run(&mut self, chunk: &Chunk) -> Result<(), CellError> {
         self.cache.reserve(chunk.bound as usize)?;
         let identity = |block| Block(chunk.originals.of(block));
         if !chunk.kinds.is_empty() || chunk.tick > 0 {

@@ -5,61 +5,130 @@
 //! a hit is a look at the present's own bit, and no table of blocks is needed: time goes through the bitmap in order.
 //! A miss always brings its block in, as in demand paging; if blocks could bypass the cache, more hits would be possible.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use larder_policy::PolicyError;
 
-use super::super::Kind;
 use super::super::load::{Chunk, Loaded};
-use super::cell::{Cell, Tally};
+use super::super::spill::{Spill, append, numbers};
+use super::super::{Kind, SimError};
+use super::cell::{Cell, CellError, Tally};
 
 /// Not used again.
 const NEVER: u32 = u32::MAX;
 
-/// For each record, the record at which its block comes next. 4 bytes a record, made once for all sizes.
+/// For each record, the record at which its block comes next. 4 bytes a record, made once for all sizes; what the trace's memory
+/// does not hold of them is in its file.
 #[derive(Debug)]
 pub struct NextUse {
-    next: Vec<u32>,
+    /// By chunk of the trace.
+    parts: Vec<Part>,
+    records: usize,
+}
+
+#[derive(Debug)]
+enum Part {
+    Kept(Vec<u32>),
+    Spilled {
+        file: Arc<Spill>,
+        at: u64,
+        records: usize,
+    },
 }
 
 impl NextUse {
     /// Looks at the whole trace from its end. O(n).
     ///
     /// # Errors
-    /// [`PolicyError::Memory`]; 2^32 - 1 records or more are refused in the same way.
-    pub fn of(trace: &Loaded) -> Result<Self, PolicyError> {
-        let n = trace.records();
-        let refused = PolicyError::Memory {
-            bytes: n.saturating_mul(4),
+    /// [`SimError::TooMuch`]: 2^32 - 1 records or more, or no memory. [`SimError::Spill`].
+    pub fn of(trace: &Loaded) -> Result<Self, SimError> {
+        let refused = |fault: String| SimError::TooMuch {
+            trace: trace.name.clone(),
+            fault,
         };
-        if n >= NEVER as usize {
-            return Err(refused);
+        let records = trace.records();
+        if records >= NEVER as usize {
+            return Err(refused(format!(
+                "opt numbers records with 32 bits, and there are {records}; take a part of it with --limit, or leave opt out"
+            )));
         }
-        let mut next = Vec::new();
-        next.try_reserve_exact(n).map_err(|_| refused.clone())?;
-        next.resize(n, NEVER);
+        let no_memory = |n: usize| {
+            let bytes = n.saturating_mul(4);
+            refused(format!(
+                "no memory for {bytes} bytes, which opt needs of it"
+            ))
+        };
         let blocks = trace.counts.blocks as usize;
         let mut seen = Vec::new();
-        seen.try_reserve_exact(blocks).map_err(|_| refused)?;
+        seen.try_reserve_exact(blocks)
+            .map_err(|_| no_memory(blocks))?;
         seen.resize(blocks, NEVER);
-        let mut at = n;
-        for chunk in trace.chunks.iter().rev() {
-            for (k, &block) in chunk.blocks.iter().enumerate().rev() {
+        let mut parts = Vec::new();
+        let (mut at, mut kept) = (records, 0);
+        for chunk in trace.chunks().rev() {
+            let chunk = chunk?;
+            let n = chunk.blocks.len();
+            let mut next = Vec::new();
+            next.try_reserve_exact(n).map_err(|_| no_memory(n))?;
+            next.resize(n, NEVER);
+            for (k, (&block, next)) in chunk.blocks.iter().zip(&mut next).enumerate().rev() {
                 at -= 1;
                 let last = &mut seen[block as usize];
                 let removes = chunk.kinds.get(k) == Some(&Kind::Remove);
-                next[at] = if removes { NEVER } else { *last };
+                *next = if removes { NEVER } else { *last };
                 // A removal is no use: for earlier records, the block's uses end here.
                 *last = if removes { NEVER } else { at as u32 };
             }
+            kept += 4 * n as u64;
+            parts.push(match trace.overflow(kept) {
+                None => Part::Kept(next),
+                Some(file) => {
+                    kept -= 4 * n as u64;
+                    let mut bytes = Vec::with_capacity(4 * n);
+                    append(&mut bytes, &next);
+                    let at = file.write(&bytes)?;
+                    Part::Spilled {
+                        file,
+                        at,
+                        records: n,
+                    }
+                }
+            });
         }
-        Ok(Self { next })
+        parts.reverse();
+        Ok(Self { parts, records })
     }
 
-    /// The record at which the block of record `at` comes next; none if it does not, or is removed before.
+    /// Bytes that OPT needs for a trace of so many records: what all sizes share, and what each size has for itself.
+    ///
+    /// ```
+    /// assert_eq!(larder_sim::NextUse::bytes(1 << 20), (4 << 20, 133_152));
+    /// ```
     #[must_use]
-    pub fn after(&self, at: usize) -> Option<u32> {
-        self.next.get(at).copied().filter(|n| *n != NEVER)
+    pub fn bytes(records: u64) -> (u64, u64) {
+        let mut words = records.div_ceil(64).max(1);
+        let mut all = words;
+        while words > 1 {
+            words = words.div_ceil(64);
+            all += words;
+        }
+        (records.saturating_mul(4), all * 8)
+    }
+
+    /// For each record of a chunk the number of the record at which its block comes next; 2^32 - 1 if it does not, or is removed
+    /// before.
+    ///
+    /// # Errors
+    /// [`SimError::Spill`].
+    pub fn part(&self, chunk: usize) -> Result<Cow<'_, [u32]>, SimError> {
+        Ok(match self.parts.get(chunk) {
+            None => Cow::Borrowed(&[]),
+            Some(Part::Kept(next)) => Cow::Borrowed(next),
+            Some(Part::Spilled { file, at, records }) => {
+                Cow::Owned(numbers(&file.read(*at, records * 4)?))
+            }
+        })
     }
 }
 
@@ -134,10 +203,12 @@ impl Times {
     }
 }
 
-/// OPT for one size. 1 bit a record.
+/// OPT for one size. 1 bit a record. It runs over the chunks of the trace whose next uses it has, in their order.
 #[derive(Debug)]
 pub struct Opt {
     next: Arc<NextUse>,
+    /// Chunks that it has seen.
+    chunks: usize,
     size: usize,
     /// When residents are used next.
     due: Times,
@@ -160,8 +231,9 @@ impl Opt {
             });
         }
         Ok(Self {
-            due: Times::new(next.next.len())?,
+            due: Times::new(next.records)?,
             next,
+            chunks: 0,
             size,
             live: 0,
             dead: 0,
@@ -183,8 +255,8 @@ impl Opt {
     }
 
     #[inline]
-    fn stay(&mut self) {
-        match self.next.next[self.now] {
+    fn stay(&mut self, next: u32) {
+        match next {
             NEVER => self.dead += 1,
             next => {
                 self.due.insert(next as usize);
@@ -195,8 +267,11 @@ impl Opt {
 }
 
 impl Cell for Opt {
-    fn run(&mut self, chunk: &Chunk) -> Result<(), PolicyError> {
-        for n in 0..chunk.blocks.len() {
+    fn run(&mut self, chunk: &Chunk) -> Result<(), CellError> {
+        let all = Arc::clone(&self.next);
+        let next = all.part(self.chunks)?;
+        self.chunks += 1;
+        for (n, &next) in next.iter().enumerate() {
             let kind = chunk.kinds.get(n).copied().unwrap_or_default();
             if kind != Kind::Remove {
                 let uses = u64::from(kind != Kind::Readahead);
@@ -208,7 +283,7 @@ impl Cell for Opt {
                     self.tally.fetched += 1 - uses;
                     self.come();
                 }
-                self.stay();
+                self.stay(next);
             }
             self.now += 1;
         }

@@ -9,7 +9,7 @@ use larder_policy::PolicyError;
 
 use super::super::Kind;
 use super::super::load::{Chunk, Loaded};
-use super::cell::{Cell, Tally};
+use super::cell::{Cell, CellError, Tally};
 
 /// OPT for one size by a heap.
 #[derive(Debug)]
@@ -27,18 +27,18 @@ pub struct OptHeap {
 
 impl OptHeap {
     /// # Errors
-    /// [`PolicyError`]: no room for anything.
-    pub fn new(size: usize, trace: &Loaded) -> Result<Self, PolicyError> {
+    /// [`CellError`]: no room for anything, or the trace's file cannot be read.
+    pub fn new(size: usize, trace: &Loaded) -> Result<Self, CellError> {
         if size == 0 {
-            return Err(PolicyError::Capacity {
+            return Err(CellError::from(PolicyError::Capacity {
                 frames: 0,
                 most: larder_policy::MOST_FRAMES,
-            });
+            }));
         }
         let mut times = vec![Vec::new(); trace.counts.blocks as usize];
         let mut at = 0;
-        for chunk in &trace.chunks {
-            chunk.for_each(|block, _, kind| {
+        for chunk in trace.chunks() {
+            chunk?.for_each(|block, _, kind| {
                 times[block as usize].push((at, kind == Kind::Remove));
                 at += 1;
             });
@@ -91,7 +91,7 @@ impl OptHeap {
 }
 
 impl Cell for OptHeap {
-    fn run(&mut self, chunk: &Chunk) -> Result<(), PolicyError> {
+    fn run(&mut self, chunk: &Chunk) -> Result<(), CellError> {
         chunk.for_each(|block, _, kind| self.access(block, kind));
         Ok(())
     }

@@ -2,15 +2,14 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::sync_channel;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use larder_policy::PolicyError;
-
 use super::super::load::{Chunk, Counts, Loaded, Loader};
-use super::super::{SimError, Trace};
-use super::cell::{Cell, Tally};
+use super::super::machine::{DiskCounts, Machine, Setup};
+use super::super::{Record, SimError, Trace};
+use super::cell::{Cell, CellError, Tally};
 use super::rules::{OPT, OPT_HEAP, knows_the_future, make};
 use super::{NextUse, Opt, OptHeap};
 
@@ -36,6 +35,8 @@ pub struct Outcome {
     pub bytes: usize,
     /// The rule's explanation of its decisions.
     pub explain: Vec<(&'static str, f64)>,
+    /// What the disk did, where one was modelled.
+    pub disk: Option<DiskCounts>,
 }
 
 /// Receives the progress, and may ask to stop.
@@ -45,11 +46,14 @@ pub struct Watch {
     pub done: AtomicU64,
 }
 
-fn fault(job: &Job) -> impl Fn(PolicyError) -> SimError {
-    |why| SimError::Rule {
-        policy: job.policy.clone(),
-        size: job.size,
-        why,
+fn fault<E: Into<CellError>>(job: &Job) -> impl Fn(E) -> SimError {
+    |why| match why.into() {
+        CellError::Trace(why) => *why,
+        CellError::Rule(why) => SimError::Rule {
+            policy: job.policy.clone(),
+            size: job.size,
+            why,
+        },
     }
 }
 
@@ -60,6 +64,7 @@ fn outcome(job: &Job, cell: &dyn Cell, took: Duration) -> Outcome {
         took,
         bytes: cell.bytes(),
         explain: cell.explain(),
+        disk: None,
     }
 }
 
@@ -74,24 +79,29 @@ pub fn sweep(
     threads: usize,
     watch: &Watch,
 ) -> Result<Vec<Outcome>, SimError> {
-    let next_use: OnceLock<Result<Arc<NextUse>, PolicyError>> = OnceLock::new();
+    // Made once, by the first that wants them; one that waits tries itself if that fails.
+    let next_use: Mutex<Option<Arc<NextUse>>> = Mutex::new(None);
+    let next = || -> Result<Arc<NextUse>, SimError> {
+        let mut made = lock(&next_use);
+        if let Some(next) = &*made {
+            return Ok(Arc::clone(next));
+        }
+        let next = Arc::new(NextUse::of(trace)?);
+        *made = Some(Arc::clone(&next));
+        Ok(next)
+    };
+    let all = trace.counts.blocks.max(1) as usize;
     let one = |job: &Job| -> Result<Outcome, SimError> {
         let mut cell: Box<dyn Cell> = match job.policy.as_str() {
-            OPT => {
-                let next = next_use
-                    .get_or_init(|| NextUse::of(trace).map(Arc::new))
-                    .clone();
-                let cell = next
-                    .and_then(|next| Opt::new(job.size, next))
-                    .map_err(fault(job))?;
-                Box::new(cell)
-            }
+            OPT => Box::new(Opt::new(job.size, next()?).map_err(fault(job))?),
             OPT_HEAP => Box::new(OptHeap::new(job.size, trace).map_err(fault(job))?),
-            name => make(name, job.size).map_err(fault(job))?,
+            // A cache of all blocks has the hits of every larger one.
+            name => make(name, job.size.min(all)).map_err(fault(job))?,
         };
         let start = Instant::now();
-        for chunk in &trace.chunks {
-            cell.run(chunk).map_err(fault(job))?;
+        for chunk in trace.chunks() {
+            let chunk = chunk?;
+            cell.run(&chunk).map_err(fault(job))?;
             watch
                 .done
                 .fetch_add(chunk.blocks.len() as u64, Ordering::Relaxed);
@@ -143,46 +153,137 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 /// # Errors
 /// [`SimError`].
 pub fn stream(
-    mut trace: Trace,
+    trace: Trace,
     jobs: &[Job],
     threads: usize,
     mut seen: impl FnMut(&Trace, &Chunk),
 ) -> Result<(Vec<Outcome>, Counts), SimError> {
+    let make = |job: &Job| make(&job.policy, job.size).map_err(fault(job));
+    let run =
+        |job: &Job, cell: &mut Box<dyn Cell>, chunk: &Chunk| cell.run(chunk).map_err(fault(job));
+    let end = |job: &Job, cell: Box<dyn Cell>, took| outcome(job, cell.as_ref(), took);
+    shared(jobs, threads, make, run, end, |send| {
+        let name = trace.name().to_owned();
+        let mut loader = Loader::of(&trace);
+        let (mut trace, mut records, mut more) = (trace, Vec::new(), true);
+        while more {
+            records.clear();
+            more = trace.fill(&mut records)?;
+            let mut wanted = true;
+            loader.add(&name, &records, |chunk| {
+                let chunk = Arc::new(chunk);
+                seen(&trace, &chunk);
+                wanted = send(chunk);
+                Ok(())
+            })?;
+            more &= wanted;
+        }
+        let (last, counts) = loader.finish();
+        if let Some(chunk) = last {
+            let chunk = Arc::new(chunk);
+            seen(&trace, &chunk);
+            send(chunk);
+        }
+        Ok(counts)
+    })
+}
+
+/// As [`stream`], each cell a modelled machine with dirty blocks and a disk, set up alike but for its blocks.
+///
+/// # Errors
+/// [`SimError`].
+pub fn on_disk(
+    trace: Trace,
+    jobs: &[Job],
+    threads: usize,
+    setup: Setup,
+    mut seen: impl FnMut(&Trace, &Chunk),
+) -> Result<(Vec<Outcome>, Counts), SimError> {
+    let make = |job: &Job| {
+        let blocks = job.size;
+        Machine::new(&job.policy, Setup { blocks, ..setup }).map_err(fault(job))
+    };
+    let run = |job: &Job, machine: &mut Machine, records: &Vec<Record>| {
+        let mut steps = records.iter().map(|record| machine.step(record));
+        steps
+            .find_map(Result::err)
+            .map_or(Ok(()), |why| Err(fault(job)(why)))
+    };
+    let end = |job: &Job, machine: Machine, took| {
+        let counted = machine.counted();
+        Outcome {
+            job: job.clone(),
+            tally: counted.tally,
+            took,
+            bytes: machine.bytes(),
+            explain: machine.explain(),
+            disk: Some(counted.disk),
+        }
+    };
+    shared(jobs, threads, make, run, end, |send| {
+        let name = trace.name().to_owned();
+        let mut loader = Loader::of(&trace);
+        let (mut trace, mut more) = (trace, true);
+        while more {
+            let mut records = Vec::new();
+            more = trace.fill(&mut records)?;
+            loader.add(&name, &records, |chunk| {
+                seen(&trace, &chunk);
+                Ok(())
+            })?;
+            more &= send(Arc::new(records));
+        }
+        let (last, counts) = loader.finish();
+        if let Some(chunk) = last {
+            seen(&trace, &chunk);
+        }
+        Ok(counts)
+    })
+}
+
+/// Parts of a trace that wait for a thread. Two let it go on while the next one is read.
+const WAITING: usize = 2;
+
+/// Runs jobs on threads over what `feed` sends to all of them. It sends until nothing more is wanted: then a job has failed, and
+/// its error is returned.
+fn shared<T: Send + Sync, C, F>(
+    jobs: &[Job],
+    threads: usize,
+    make: impl Fn(&Job) -> Result<C, SimError> + Sync,
+    run: impl Fn(&Job, &mut C, &T) -> Result<(), SimError> + Sync,
+    end: impl Fn(&Job, C, Duration) -> Outcome + Sync,
+    feed: impl FnOnce(&mut dyn FnMut(Arc<T>) -> bool) -> Result<F, SimError>,
+) -> Result<(Vec<Outcome>, F), SimError> {
     if let Some(job) = jobs.iter().find(|j| knows_the_future(&j.policy)) {
         return Err(SimError::Future {
             policy: job.policy.clone(),
         });
     }
     let threads = threads.clamp(1, jobs.len().max(1));
-    let name = trace.name().to_owned();
+    let (make, run, end) = (&make, &run, &end);
     thread::scope(|scope| {
         let mut senders = Vec::new();
         let mut workers = Vec::new();
         for n in 0..threads {
-            let (sender, receiver) = sync_channel::<Arc<Chunk>>(2);
+            let (sender, receiver) = sync_channel::<Arc<T>>(WAITING);
             senders.push(sender);
             let mine: Vec<(usize, &Job)> =
                 jobs.iter().enumerate().skip(n).step_by(threads).collect();
             let work = move || -> Result<Vec<(usize, Outcome)>, SimError> {
                 let mut cells = Vec::new();
                 for (n, job) in mine {
-                    cells.push((
-                        n,
-                        job,
-                        make(&job.policy, job.size).map_err(fault(job))?,
-                        Duration::ZERO,
-                    ));
+                    cells.push((n, job, make(job)?, Duration::ZERO));
                 }
-                for chunk in receiver {
+                for part in receiver {
                     for (_, job, cell, took) in &mut cells {
                         let start = Instant::now();
-                        cell.run(&chunk).map_err(fault(job))?;
+                        run(job, cell, &part)?;
                         *took += start.elapsed();
                     }
                 }
-                Ok(cells
-                    .iter()
-                    .map(|(n, job, cell, took)| (*n, outcome(job, cell.as_ref(), *took)))
+                let ended = cells.into_iter();
+                Ok(ended
+                    .map(|(n, job, cell, took)| (n, end(job, cell, took)))
                     .collect())
             };
             workers.push(
@@ -191,31 +292,11 @@ pub fn stream(
                     .map_err(SimError::Thread)?,
             );
         }
-        let mut loader = Loader::of(&trace);
-        let mut records = Vec::new();
-        // A worker that fails closes its channel; the others go on to the end, and then its error is returned.
-        let mut send = |trace: &Trace, chunk: Chunk, senders: &mut Vec<_>| {
-            let chunk = Arc::new(chunk);
-            senders.retain(|s: &std::sync::mpsc::SyncSender<Arc<Chunk>>| {
-                s.send(chunk.clone()).is_ok()
-            });
-            seen(trace, &chunk);
-        };
-        loop {
-            records.clear();
-            let more = trace.fill(&mut records)?;
-            loader.add(&name, &records, |chunk| {
-                send(&trace, chunk, &mut senders);
-                Ok(())
-            })?;
-            if !more || senders.is_empty() {
-                break;
-            }
-        }
-        let (last, counts) = loader.finish();
-        if let Some(chunk) = last {
-            send(&trace, chunk, &mut senders);
-        }
+        // A worker that fails closes its channel.
+        let fed = feed(&mut |part| {
+            let sent = senders.iter().map(|sender| sender.send(Arc::clone(&part)));
+            sent.fold(true, |all, sent| all & sent.is_ok())
+        });
         drop(senders);
         let mut all = Vec::new();
         for worker in workers {
@@ -225,9 +306,7 @@ pub fn stream(
             }
         }
         all.sort_by_key(|(n, _)| *n);
-        Ok((
-            all.into_iter().map(|(_, outcome)| outcome).collect(),
-            counts,
-        ))
+        let outcomes = all.into_iter().map(|(_, outcome)| outcome).collect();
+        Ok((outcomes, fed?))
     })
 }

@@ -33,6 +33,14 @@ pub struct Lost {
     pub writes: u64,
     /// Uses that belonged to one request with others.
     pub grouped: u64,
+    /// Uses whose file, other than file 0, is not kept beside the block.
+    pub files: u64,
+    /// Uses whose process or tenant, other than tenant 0, is not kept.
+    pub tenants: u64,
+    /// Uses with a time that is not kept.
+    pub times: u64,
+    /// Uses with a number of bytes that is not kept.
+    pub sizes: u64,
 }
 
 /// Makes bytes of records.
@@ -85,7 +93,7 @@ impl Encoder {
     /// The header.
     pub fn begin(&self, bytes: &mut Vec<u8>) {
         if self.format == Format::Csv {
-            bytes.extend_from_slice(b"time,id,size,op,request,tenant\n");
+            bytes.extend_from_slice(b"time,id,size,op,request,tenant_number,file_number\n");
         }
     }
 
@@ -116,6 +124,12 @@ impl Encoder {
         if self.format != Format::Csv {
             self.lost.writes += u64::from(record.kind == Kind::Write);
             self.lost.grouped += u64::from(self.last == Some(record.request));
+            self.lost.files += u64::from(record.file > 0);
+            self.lost.tenants += u64::from(record.tenant > 0);
+            if self.format != Format::OracleGeneral {
+                self.lost.times += u64::from(record.time > 0);
+                self.lost.sizes += u64::from(record.bytes > 0);
+            }
         }
         self.last = Some(record.request);
         let n = self.written;
@@ -145,8 +159,8 @@ impl Encoder {
                 };
                 writeln!(
                     bytes,
-                    "{},{block},{},{op},{},{}",
-                    record.time, record.bytes, record.request, record.tenant
+                    "{},{block},{},{op},{},{},{}",
+                    record.time, record.bytes, record.request, record.tenant, record.file
                 )
                 .map_err(|e| e.to_string())?;
             }

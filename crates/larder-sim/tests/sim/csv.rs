@@ -274,10 +274,47 @@ fn csv_columns_by_heading_number_and_text() {
         records.iter().map(|r| r.block).collect::<Vec<_>>(),
         [0, 1, 0]
     );
-    // Uses of one request stay together.
-    let (_, records) = read("t", b"id,request\n1,4\n2,4\n3,5\n", &options(None)).unwrap();
+    // Uses of one request stay together, also where another one comes in between.
+    let (_, records) = read("t", b"id,request\n1,4\n2,5\n3,4\n", &options(None)).unwrap();
     assert_eq!(
         records.iter().map(|r| r.request).collect::<Vec<_>>(),
-        [0, 0, 1]
+        [4, 5, 4]
     );
+}
+
+#[test]
+fn numbers_of_files_and_tenants_are_kept_and_name_no_block() {
+    let text = "id,file_number,tenant_number\n18446744073709551615,4000000000,65535\n7,0,3\n";
+    let (_, records) = read("t", text.as_bytes(), &options(None)).unwrap();
+    let all: Vec<_> = records
+        .iter()
+        .map(|r| (r.block, r.file, r.tenant))
+        .collect();
+    assert_eq!(all, [(u64::MAX, 4_000_000_000, 65535), (7, 0, 3)]);
+    for (text, part) in [
+        ("id,file,file_number\n1,a,1\n", "file and file_number"),
+        ("id,tenant_number\n1,65536\n", "65536: too large"),
+        ("id,file_number\n1,x\n", "the file's number is 'x'"),
+    ] {
+        let said = blocks(text, &options(Some(Format::Csv))).unwrap_err();
+        assert!(said.to_string().contains(part), "{said}");
+    }
+}
+
+#[test]
+fn a_mark_before_the_text_and_other_ends_of_lines_change_nothing() {
+    for text in [
+        "\u{feff}id,size\r\n7,512\r\n8,512",
+        "\u{feff}\"id\",size\n\"7\",512\n\n8,512\n",
+    ] {
+        assert_eq!(blocks(text, &options(None)).unwrap(), [7, 8]);
+    }
+    assert_eq!(blocks("\u{feff}7\n8\n", &options(None)).unwrap(), [7, 8]);
+    assert!(matches!(
+        blocks("\u{feff}", &options(None)).unwrap_err(),
+        SimError::Empty { .. }
+    ));
+    // In numbers it is one.
+    let (_, records) = read("t", b"\xef\xbb\xbf\0", &options(Some(Format::U32le))).unwrap();
+    assert_eq!(records[0].block, 0xbf_bbef);
 }

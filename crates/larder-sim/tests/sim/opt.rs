@@ -1,9 +1,10 @@
 //! OPT in three ways, curves against simulations, streams against loads, parts against wholes.
 
+use larder_sim::machine::{Drive, Setup};
 use larder_sim::{
     Cell, Header, Job, Kind, Line, Loaded, Merger, NextUse, Opt, OptHeap, Plan, ReadOptions,
-    Record, Row, Tally, Trace, Watch, difference, fixed_rate, fixed_size, lru_curve, make, sample,
-    stream, sweep, write_part,
+    Record, Row, SimError, SpillTo, Tally, Trace, Watch, difference, fixed_rate, fixed_size,
+    lru_curve, make, on_disk, sample, stream, sweep, write_part,
 };
 use std::sync::Arc;
 
@@ -49,8 +50,8 @@ fn trace(uses: usize, blocks: u64, seed: u64, all_kinds: bool) -> Loaded {
 }
 
 fn run(mut cell: impl Cell, trace: &Loaded) -> Tally {
-    for chunk in &trace.chunks {
-        cell.run(chunk).unwrap();
+    for chunk in trace.chunks() {
+        cell.run(&chunk.unwrap()).unwrap();
     }
     cell.tally()
 }
@@ -58,8 +59,10 @@ fn run(mut cell: impl Cell, trace: &Loaded) -> Tally {
 /// OPT by its definition: looks ahead at every eviction.
 fn by_definition(trace: &Loaded, size: usize) -> u64 {
     let mut all = Vec::new();
-    for chunk in &trace.chunks {
-        chunk.for_each(|block, _, kind| all.push((block, kind)));
+    for chunk in trace.chunks() {
+        chunk
+            .unwrap()
+            .for_each(|block, _, kind| all.push((block, kind)));
     }
     let (mut cache, mut hits) = (Vec::new(), 0);
     for (n, (block, kind)) in all.iter().enumerate() {
@@ -157,7 +160,7 @@ fn the_curve_of_one_pass_is_lru_at_every_size() {
             })
             .collect();
         let trace = Loaded::from_records("made", &records).unwrap();
-        let curve = lru_curve(&trace);
+        let curve = lru_curve(&trace).unwrap();
         for size in [1, 2, 10, 77, 300, 600, 900, 5000] {
             let lru = run_boxed("lru", size, &trace);
             assert_eq!(
@@ -173,11 +176,14 @@ fn the_curve_of_one_pass_is_lru_at_every_size() {
 fn samples_come_near_the_curve_and_a_whole_sample_is_it() {
     let trace = trace(400_000, 60_000, 11, false);
     let sizes = [500, 2000, 6000, 12_000, 25_000, 50_000];
-    let exact = lru_curve(&trace).hit_ratios(&sizes);
-    assert_eq!(fixed_rate(&trace, 1.0, 3).hit_ratios(&sizes), exact);
+    let exact = lru_curve(&trace).unwrap().hit_ratios(&sizes);
+    assert_eq!(
+        fixed_rate(&trace, 1.0, 3).unwrap().hit_ratios(&sizes),
+        exact
+    );
     let near = |estimate: &[f64]| difference(estimate, &exact);
-    assert!(near(&fixed_rate(&trace, 0.1, 3).hit_ratios(&sizes)).most < 0.02);
-    let (curve, rate) = fixed_size(&trace, 4096, 3);
+    assert!(near(&fixed_rate(&trace, 0.1, 3).unwrap().hit_ratios(&sizes)).most < 0.02);
+    let (curve, rate) = fixed_size(&trace, 4096, 3).unwrap();
     assert!(rate > 0.04 && rate < 0.1, "{rate}");
     assert!(near(&curve.hit_ratios(&sizes)).most < 0.03);
     let whole = sample(&trace, 1.0, 3).unwrap();
@@ -259,6 +265,97 @@ fn threads_and_streams_change_nothing() {
 }
 
 #[test]
+fn a_trace_that_memory_does_not_hold_is_the_same_from_a_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let spilling = |dir: &std::path::Path, memory, most| ReadOptions {
+        max_memory: memory,
+        spill: Some(SpillTo {
+            dir: dir.to_owned(),
+            most,
+        }),
+        ..ReadOptions::default()
+    };
+    let read = |name: &str, options: &ReadOptions| Loaded::read(name.as_ref(), options, |_| {});
+    let tallies = |trace: &Loaded| {
+        let jobs = ["opt", "lru"].map(|policy| Job {
+            policy: policy.to_owned(),
+            size: 20_000,
+        });
+        let outcomes = sweep(trace, &jobs, 2, &Watch::default()).unwrap();
+        outcomes.iter().map(|o| o.tally).collect::<Vec<_>>()
+    };
+    // Requests of several blocks, writes and removals; and enough that the next uses do not fit, either.
+    for (name, memory, long) in [
+        ("dbench-like:clients=4,turns=50", 11 << 20, false),
+        ("build-like:units=4000", 10 << 20, true),
+    ] {
+        let whole = read(name, &ReadOptions::default()).unwrap();
+        let spilled = read(name, &spilling(dir.path(), memory, 1 << 30)).unwrap();
+        assert_eq!((whole.spilled(), whole.counts), (0, spilled.counts));
+        let before = spilled.spilled();
+        assert!(before > 4 << 20 && whole.chunks().len() > 1, "{before}");
+        for (a, b) in whole.chunks().zip(spilled.chunks()) {
+            let (a, b) = (a.unwrap(), b.unwrap());
+            assert!(a.blocks == b.blocks && a.requests == b.requests && a.kinds == b.kinds);
+            assert_eq!(
+                (a.first_request, a.bound, a.originals.of(9)),
+                (b.first_request, b.bound, b.originals.of(9))
+            );
+        }
+        assert_eq!(tallies(&whole), tallies(&spilled));
+        assert_eq!(spilled.spilled() > before, long, "next uses are in it");
+        assert_eq!(lru_curve(&whole).unwrap(), lru_curve(&spilled).unwrap());
+        // What does not fit or cannot be made is an error.
+        let full = read(name, &spilling(dir.path(), memory, 3 << 20)).unwrap_err();
+        let said = full.to_string();
+        assert!(
+            said.contains("3 MiB") && said.contains("--max-spill"),
+            "{said}"
+        );
+    }
+    // Nothing has a name there.
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    let none = spilling(&dir.path().join("none"), 10 << 20, 1 << 30);
+    let none = read("build-like:units=4000", &none).unwrap_err();
+    assert!(matches!(none, SimError::Spill { .. }), "{none}");
+}
+
+#[test]
+fn a_disk_takes_what_its_commands_take() {
+    // A loop of twenty blocks in a cache of ten: under LRU every use misses. Neighbours are one long command but for the way back.
+    let open = || {
+        Trace::open(
+            "loop:blocks=20,requests=200".as_ref(),
+            &ReadOptions::default(),
+        )
+    };
+    let jobs = ["lru", "fifo", "lirs"].map(|policy| Job {
+        policy: policy.to_owned(),
+        size: 10,
+    });
+    let mut setup = Setup::new(1);
+    setup.drive = Drive {
+        seek: 0.01,
+        rate: 4096e3,
+        block: 4096.0,
+    };
+    let on = |threads| on_disk(open().unwrap(), &jobs, threads, setup, |_, _| {}).unwrap();
+    let (outcomes, counts) = on(2);
+    let (streamed, same) = stream(open().unwrap(), &jobs, 2, |_, _| {}).unwrap();
+    assert_eq!(counts, same);
+    for (disk, bare) in outcomes.iter().zip(&streamed) {
+        assert_eq!((&disk.job, disk.tally), (&bare.job, bare.tally));
+    }
+    let disk = outcomes[0].disk.unwrap();
+    assert_eq!((disk.read, disk.written, disk.commands), (200, 0, 200));
+    // The head begins at block 0.
+    let seconds = 9.0 * 0.01 + 200.0 * 1e-3;
+    assert!((disk.total_s - seconds).abs() < 1e-9, "{disk:?}");
+    let alone: Vec<_> = on(1).0.iter().map(|o| o.disk).collect();
+    assert_eq!(alone, outcomes.iter().map(|o| o.disk).collect::<Vec<_>>());
+}
+
+#[test]
 fn parts_make_the_whole_or_say_what_is_missing() {
     let plan = Plan {
         traces: vec!["a".into(), "b".into()],
@@ -281,6 +378,7 @@ fn parts_make_the_whole_or_say_what_is_missing() {
             misses: 20 - cell as u64,
             ..Tally::default()
         },
+        disk: None,
     };
     let whole: Vec<Row> = (0..12).map(row).collect();
     let parts: Vec<String> = (1..=5)

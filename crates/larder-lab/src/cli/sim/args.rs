@@ -6,7 +6,8 @@ use clap::{Args, Subcommand};
 
 use crate::cli::failure::Failure;
 use crate::machine;
-use larder_sim::{Format, ReadOptions, Size, names};
+use larder_sim::machine::{Requests, Setup};
+use larder_sim::{Format, ReadOptions, Size, SpillTo, knows_the_future, names};
 
 /// Simulate caches over traces: hit ratios of every rule at every size.
 #[derive(Debug, Args)]
@@ -23,6 +24,7 @@ Examples:
   larder sim disk.spc.gz --mrc --html curve.html        how hits rise with the size
   larder sim zipf: loop:blocks=2000 --size 1000         made here, no file needed
   larder sim dbench:clients=16                          16 clients of dbench's loadfile (Debian: dbench)
+  larder sim disk.spc.gz --disk=seek=4,rate=160         what a disk then reads and writes, and how long that takes
   larder sim *.txt --json > rows.jsonl                  a line of JSON for each trace, rule and size
   larder sim plan *.txt --shards 16                     what each of 16 machines would do (see docs/simulator.md)")]
 pub(in crate::cli) struct Sim {
@@ -37,7 +39,7 @@ pub(in crate::cli) struct Sim {
     #[arg(long, conflicts_with = "json")]
     pub(super) csv: bool,
     /// Miss-ratio curves: exact for LRU in one pass, sampled for all.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "disk")]
     pub(super) mrc: bool,
     /// Share of the blocks that sampled curves look at [default: about 16384 blocks].
     #[arg(long, value_name = "SHARE", requires = "mrc")]
@@ -77,9 +79,27 @@ pub(super) struct What {
         allow_negative_numbers = true
     )]
     pub(super) size: Option<Vec<String>>,
+    /// Model dirty blocks, their write-back and a disk behind the cache: seek in ms, rate in MB/s, dirty in % of the cache,
+    /// old in s, cpu in MB/s that are moved where nothing waits, readahead [default: seek=8.5,rate=20,dirty=40,old=30,readahead=no].
+    #[arg(
+        long,
+        value_name = "NAME=N,…",
+        value_parser = disk,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "readahead=no",
+        conflicts_with = "tick"
+    )]
+    pub(super) disk: Option<Setup>,
     /// Threads [default: all processors].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(super) threads: Option<u16>,
+    /// Directory of the file for what --max-memory does not hold, where a rule must know the future [default: TMPDIR or /var/tmp].
+    #[arg(long, value_name = "DIR")]
+    pub(super) spill: Option<PathBuf>,
+    /// Bytes that the file may have; 0 for no file [default: eight times --max-memory, but half of what is free there].
+    #[arg(long, value_name = "BYTES", value_parser = bytes_or_none)]
+    pub(super) max_spill: Option<u64>,
     #[command(flatten)]
     pub(super) reading: Reading,
 }
@@ -102,6 +122,9 @@ pub(in crate::cli) struct Reading {
     /// Accept any text as the name of a block in CSV and text traces.
     #[arg(long)]
     pub(in crate::cli) text_ids: bool,
+    /// What a mapping in a trace by strace counts as, which does not show the pages that were touched.
+    #[arg(long, value_enum, default_value_t = Mapped::Whole, value_name = "WHAT")]
+    pub(in crate::cli) mmap: Mapped,
     /// Stop after N uses of blocks.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(in crate::cli) limit: Option<u64>,
@@ -119,6 +142,15 @@ pub(in crate::cli) struct Reading {
         hide_default_value = true
     )]
     pub(in crate::cli) tick: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub(in crate::cli) enum Mapped {
+    /// The mapped range is read once.
+    #[default]
+    Whole,
+    /// Nothing is read.
+    None,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
@@ -147,10 +179,12 @@ impl Reading {
             columns: self.columns.clone(),
             delimiter: self.delimiter,
             text_ids: self.text_ids,
+            mapped: self.mmap == Mapped::Whole,
             limit: self.limit,
             touches_apart: self.touches == Touches::Use,
             tick: self.tick,
             max_memory: self.max_memory.unwrap_or_else(share_of_memory),
+            spill: None,
         })
     }
 }
@@ -172,6 +206,59 @@ fn bytes(text: &str) -> Result<u64, String> {
         .ok_or_else(|| format!("'{text}' is no number of bytes; write for instance 500M or 4G"))
 }
 
+fn bytes_or_none(text: &str) -> Result<u64, String> {
+    if text == "0" { Ok(0) } else { bytes(text) }
+}
+
+/// The words of `--disk`. The cache's blocks and their bytes come later.
+fn disk(text: &str) -> Result<Setup, String> {
+    let mut setup = Setup::new(1);
+    for pair in text.split(',').filter(|pair| !pair.trim().is_empty()) {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let (name, value) = (name.trim(), value.trim());
+        if name == "readahead" {
+            setup.readahead = match value {
+                "yes" => true,
+                "no" => false,
+                _ => return Err(format!("readahead is '{value}'; it is yes or no")),
+            };
+            continue;
+        }
+        let (place, unit, least, most) = match name {
+            "seek" => (&mut setup.drive.seek, 1e-3, 0.0, 1e6),
+            "rate" => (&mut setup.drive.rate, 1e6, 1e-3, 1e9),
+            "cpu" => (&mut setup.cpu, 1e6, 1e-3, 1e9),
+            "dirty" => (&mut setup.dirty, 1e-2, 0.0, 100.0),
+            "old" => (&mut setup.old, 1.0, 0.0, 1e9),
+            _ => {
+                return Err(format!(
+                    "there is no '{name}'; there are seek (ms), rate (MB/s), dirty (%), old (s), cpu (MB/s), readahead (yes or no)"
+                ));
+            }
+        };
+        let number = value.parse::<f64>().ok();
+        *place = number
+            .filter(|n| (least..=most).contains(n))
+            .ok_or_else(|| format!("{name} is '{value}'; it is a number from {least} to {most}"))?
+            * unit;
+    }
+    Ok(setup)
+}
+
+/// Where a temporary file may be large: not in memory, as /tmp often is.
+fn large_files() -> PathBuf {
+    let named = std::env::var_os("TMPDIR").filter(|dir| !dir.is_empty());
+    let usual = || {
+        let usual = PathBuf::from("/var/tmp");
+        if usual.is_dir() {
+            usual
+        } else {
+            std::env::temp_dir()
+        }
+    };
+    named.map_or_else(usual, PathBuf::from)
+}
+
 /// A quarter: OPT and the rules take as much again, and other programs want some.
 fn share_of_memory() -> u64 {
     machine::memory_limit(&machine::Root::system()).map_or(u64::MAX, |all| all / 4)
@@ -189,8 +276,15 @@ impl What {
         Ok(names)
     }
 
-    pub(super) fn policies(&self) -> Result<Vec<String>, Failure> {
-        self.policies_or(&["all"])
+    /// The rules; of all those that are possible, if they do not see the whole trace first.
+    pub(super) fn policies(&self, streamed: bool) -> Result<Vec<String>, Failure> {
+        let mut names = self.policies_or(&["all"])?;
+        let asked = self.policy.as_ref();
+        let all = asked.is_none_or(|asked| asked.iter().any(|name| name == "all"));
+        if all && (streamed || self.disk.is_some()) {
+            names.retain(|name| !knows_the_future(name));
+        }
+        Ok(names)
     }
 
     /// Blocks of a size, for a trace with so many different ones.
@@ -211,6 +305,29 @@ impl What {
             return Err(Failure::usage("--size names no size"));
         }
         Ok(sizes)
+    }
+
+    /// How traces are read that are kept.
+    pub(super) fn kept(&self) -> Result<ReadOptions, Failure> {
+        let mut options = self.reading.options()?;
+        let dir = self.spill.clone().unwrap_or_else(large_files);
+        let most = self.max_spill.unwrap_or_else(|| {
+            let free = rustix::fs::statvfs(&dir)
+                .map_or(u64::MAX, |fs| fs.f_bavail.saturating_mul(fs.f_frsize));
+            options.max_memory.saturating_mul(8).min(free / 2)
+        });
+        options.spill = (most > 0).then_some(SpillTo { dir, most });
+        Ok(options)
+    }
+
+    /// The modelled disk, with everything but the cache's size.
+    pub(super) fn disk(&self) -> Option<Setup> {
+        let mut setup = self.disk?;
+        setup.drive.block = f64::from(self.reading.block_size);
+        if self.reading.touches == Touches::Use {
+            setup.requests = Requests::Apart;
+        }
+        Some(setup)
     }
 
     pub(super) fn threads(&self) -> usize {

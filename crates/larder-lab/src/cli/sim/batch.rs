@@ -6,11 +6,11 @@ use std::path::Path;
 
 use super::args::{Batch, Merge, Plan as PlanArgs, RunShard, What};
 use super::print;
-use super::work::{load, simulate};
+use super::work::{How, Wanted, rows_of};
 use crate::cli::failure::{Failure, Outcome};
 use crate::cli::global::Global;
 use crate::cli::output;
-use larder_sim::{Header, Job, Line, MOST_PART_BYTES, Merger, Plan, PlannedCell, Size, write_part};
+use larder_sim::{Header, Line, MOST_PART_BYTES, Merger, Plan, PlannedCell, Size, write_part};
 
 pub(super) fn run(global: &Global, batch: &Batch, out: &mut dyn Write) -> Outcome {
     match batch {
@@ -40,10 +40,10 @@ fn plan_of(what: &What) -> Result<(Plan, Vec<Size>), Failure> {
                 .iter()
                 .map(|t| t.display().to_string())
                 .collect(),
-            policies: what.policies()?,
+            policies: what.policies(false)?,
             sizes: sizes.iter().map(|s| s.text().to_owned()).collect(),
             reading: format!(
-                "{:?} {} {:?} {:?} {} {:?} {:?} {}",
+                "{:?} {} {:?} {:?} {} {:?} {:?} {} {:?} {:?}",
                 options.format,
                 r.block_size,
                 r.columns,
@@ -51,7 +51,9 @@ fn plan_of(what: &What) -> Result<(Plan, Vec<Size>), Failure> {
                 r.text_ids,
                 r.limit,
                 r.touches,
-                r.tick
+                r.tick,
+                r.mmap,
+                what.disk
             ),
         },
         sizes,
@@ -109,16 +111,19 @@ fn run_shard(global: &Global, args: &RunShard, out: &mut dyn Write) -> Outcome {
         if cells.is_empty() {
             continue;
         }
-        let trace = load(global, &args.what, path)?;
-        let job = |c: &&PlannedCell| -> Result<Job, Failure> {
-            Ok(Job {
-                policy: plan.policies[c.policy].clone(),
-                size: args.what.blocks(&sizes[c.size], trace.counts.blocks)?,
+        let wanted: Vec<Wanted<'_>> = cells
+            .iter()
+            .map(|c| Wanted {
+                policy: &plan.policies[c.policy],
+                size: &sizes[c.size],
             })
+            .collect();
+        let how = How {
+            stream: false,
+            times: false,
+            knee: false,
         };
-        let jobs: Vec<Job> = cells.iter().map(job).collect::<Result<_, _>>()?;
-        let asked: Vec<String> = cells.iter().map(|c| plan.sizes[c.size].clone()).collect();
-        let rows = simulate(global, &args.what, &trace, &jobs, &asked, false)?;
+        let (rows, _) = rows_of(global, &args.what, path, &wanted, how)?;
         lines.extend(
             cells
                 .iter()

@@ -4,10 +4,9 @@ use std::io::Write;
 
 use serde::Serialize;
 
-use super::Bend;
 use super::args::What;
 use super::print;
-use super::work::{load, sim_fault, simulate};
+use super::work::{Bend, load, sim_fault, simulate};
 use crate::cli::failure::{Failure, Outcome};
 use crate::cli::global::Global;
 use crate::cli::output::{self, plain};
@@ -141,15 +140,16 @@ fn one(
             knee: None,
         }
     };
-    let curve = lru_curve(trace);
+    let curve = lru_curve(trace).map_err(sim_fault)?;
     let lru = percent(&curve.hit_ratios(sizes));
     curves.push(CurveRow {
         knee: curve.knee(),
         ..row("lru", "exact, one pass", 1.0, lru.clone(), None)
     });
-    let shards = percent(&fixed_rate(trace, rate, SEED).hit_ratios(sizes));
+    let sampled = fixed_rate(trace, rate, SEED).map_err(sim_fault)?;
+    let shards = percent(&sampled.hit_ratios(sizes));
     curves.push(row("lru", "SHARDS, fixed rate", rate, shards, Some(&lru)));
-    let (curve, last) = fixed_size(trace, KEPT, SEED);
+    let (curve, last) = fixed_size(trace, KEPT, SEED).map_err(sim_fault)?;
     let shards = percent(&curve.hit_ratios(sizes));
     curves.push(row("lru", "SHARDS, 8192 blocks", last, shards, Some(&lru)));
     let mini = sample(trace, rate, SEED).map_err(sim_fault)?;

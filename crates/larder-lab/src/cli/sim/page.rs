@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use super::Bend;
 use super::curves::CurveRow;
 use super::print;
+use super::work::Bend;
 use crate::cli::failure::Outcome;
 use crate::cli::report::write_page;
 use crate::machine;
@@ -103,6 +103,10 @@ fn findings(placed: &[Placed], bends: &[Bend]) -> Vec<Finding> {
             "Which rule, at the sizes asked for?",
             print::best_rules(placed, bends),
         ),
+        question(
+            "Which rule, on the modelled disk?",
+            print::best_on_disk(placed, bends),
+        ),
         question("Which size?", print::best_sizes(bends)),
     ];
     findings.retain(|f| !f.answer.is_empty());
@@ -115,18 +119,34 @@ fn number(v: f64, unit: &str) -> Value {
 
 fn table(placed: &[&Placed]) -> Table {
     let count = |n: u64| Value::Count(i64::try_from(n).unwrap_or(i64::MAX));
+    let on_disk = placed.iter().any(|p| p.row.disk.is_some());
     let rows = placed.iter().map(|p| {
-        vec![
+        let mut row = vec![
             Value::Text(p.row.policy.clone()),
             count(p.row.size as u64),
             count(p.row.tally.hits),
             count(p.row.tally.misses),
             number(p.hit_percent, ""),
-            p.gap_closed_percent.map_or(Value::Empty, |c| number(c, "")),
-        ]
+        ];
+        match p.row.disk {
+            Some(disk) => row.extend([
+                count(disk.read),
+                count(disk.written),
+                count(disk.commands),
+                number(disk.total_s, "s"),
+            ]),
+            None => row.push(p.gap_closed_percent.map_or(Value::Empty, |c| number(c, ""))),
+        }
+        row
     });
-    let columns = ["rule", "blocks", "hits", "misses", "hits %", "LRU to OPT %"];
-    let note = "LRU to OPT: 0 is LRU's hits, 100 those of OPT, which knows the future.";
+    let mut columns = vec!["rule", "blocks", "hits", "misses", "hits %"];
+    let note = if on_disk {
+        columns.extend(["blocks read", "blocks written", "commands", "disk"]);
+        "disk: seconds of the model."
+    } else {
+        columns.push("LRU to OPT %");
+        "LRU to OPT: 0 is LRU's hits, 100 those of OPT, which knows the future."
+    };
     Table {
         notes: vec![note.to_owned()],
         long: true,

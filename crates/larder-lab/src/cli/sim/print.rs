@@ -2,13 +2,12 @@
 
 use std::io::Write;
 
+use super::work::Bend;
 use crate::cli::failure::Outcome;
 use crate::cli::global::Global;
 use crate::cli::output::{self, plain};
 use crate::report::number;
 use larder_sim::{self as sim, Answer, DEFAULT, Placed, Row, answers, place, standing};
-
-use super::Bend;
 
 pub(super) fn rows(
     global: &Global,
@@ -35,7 +34,12 @@ pub(super) fn rows(
         from += len;
     }
     summary(&placed, out)?;
-    for line in best_rules(&placed, bends).iter().chain(&best_sizes(bends)) {
+    let best = [
+        best_rules(&placed, bends),
+        best_on_disk(&placed, bends),
+        best_sizes(bends),
+    ];
+    for line in best.iter().flatten() {
         writeln!(out, "{line}")?;
     }
     Ok(())
@@ -45,11 +49,53 @@ pub(super) fn rows(
 pub(super) fn best_rules(placed: &[Placed], bends: &[Bend]) -> Vec<String> {
     let sentence = |answer: &Answer| {
         let row = &answer.best.row;
-        let bend = bends.iter().find(|b| b.trace == row.trace);
-        let size = blocks(row.size, bend.map(|b| b.block_size));
-        format!("{}, {size}: {}.", plain(&row.trace), best(answer))
+        format!("{}: {}.", cell(row, bends), best(answer))
     };
     answers(placed).iter().map(sentence).collect()
+}
+
+/// The trace and size of a row.
+fn cell(row: &Row, bends: &[Bend]) -> String {
+    let bend = bends.iter().find(|b| b.trace == row.trace);
+    let size = blocks(row.size, bend.map(|b| b.block_size));
+    format!("{}, {size}", plain(&row.trace))
+}
+
+/// The rule under which the modelled disk is done first, a sentence for each trace and size.
+pub(super) fn best_on_disk(placed: &[Placed], bends: &[Bend]) -> Vec<String> {
+    let seconds = |row: &Row| row.disk.map_or(f64::INFINITY, |disk| disk.total_s);
+    let mut sentences = Vec::new();
+    let mut rest: Vec<&Row> = placed.iter().map(|p| &p.row).collect();
+    rest.retain(|row| row.disk.is_some());
+    while let Some(&first) = rest.first() {
+        let same = |row: &&Row| row.trace == first.trace && row.asked == first.asked;
+        let here: Vec<&Row> = rest.iter().copied().filter(|row| same(row)).collect();
+        rest.retain(|row| !same(row));
+        let named = |name| here.iter().find(|row| row.policy == name);
+        let preferred = |row: &Row| (row.policy != "lru", row.policy != DEFAULT);
+        let order = |a: &&&Row, b: &&&Row| {
+            let by_seconds = seconds(a).total_cmp(&seconds(b));
+            by_seconds.then(preferred(a).cmp(&preferred(b)))
+        };
+        let Some(best) = here.iter().min_by(order).filter(|_| here.len() > 1) else {
+            continue;
+        };
+        let mut sentence = format!(
+            "{}, on the disk: {} in {}",
+            cell(best, bends),
+            best.policy,
+            number::number(seconds(best), "s")
+        );
+        let apart = |row: &Row| (1.0 - seconds(best) / seconds(row)) * 100.0;
+        if let Some(lru) = named("lru").filter(|_| best.policy != "lru") {
+            sentence += &format!("; {:.1} % less than lru", apart(lru));
+        }
+        if let Some(default) = named(DEFAULT).filter(|_| best.policy != DEFAULT) {
+            sentence += &format!("; {:.1} % less than {DEFAULT}, the default", apart(default));
+        }
+        sentences.push(sentence + ".");
+    }
+    sentences
 }
 
 /// Where each trace's curve bends, a sentence each.
@@ -119,10 +165,15 @@ pub(super) fn json_lines(placed: &[Placed], out: &mut dyn Write) -> Outcome {
 }
 
 fn values(placed: &[Placed], out: &mut dyn Write) -> Outcome {
-    writeln!(
+    let on_disk = placed.iter().any(|p| p.row.disk.is_some());
+    write!(
         out,
         "trace,format,uses,blocks,policy,size,hits,misses,hit_percent,gap_closed_percent"
     )?;
+    if on_disk {
+        write!(out, ",disk_read,disk_written,disk_commands,disk_seconds")?;
+    }
+    writeln!(out)?;
     for Placed {
         row,
         hit_percent,
@@ -132,7 +183,7 @@ fn values(placed: &[Placed], out: &mut dyn Write) -> Outcome {
     {
         let trace = row.trace.replace('"', "\"\"");
         let closed = gap_closed_percent.map_or(String::new(), |c| c.to_string());
-        writeln!(
+        write!(
             out,
             "\"{trace}\",{},{},{},{},{},{},{},{hit_percent},{closed}",
             row.format,
@@ -143,6 +194,16 @@ fn values(placed: &[Placed], out: &mut dyn Write) -> Outcome {
             row.tally.hits,
             row.tally.misses
         )?;
+        match row.disk {
+            Some(disk) => write!(
+                out,
+                ",{},{},{},{}",
+                disk.read, disk.written, disk.commands, disk.total_s
+            )?,
+            None if on_disk => write!(out, ",,,,")?,
+            None => {}
+        }
+        writeln!(out)?;
     }
     Ok(())
 }
@@ -185,6 +246,9 @@ fn table(placed: &[Placed], out: &mut dyn Write) -> Outcome {
             policies.push(&p.row.policy);
         }
     }
+    if first.disk.is_some() {
+        return on_disk(placed, &sizes, out);
+    }
     let mut heads = vec!["rule".to_owned()];
     for (size, asked) in &sizes {
         let share = if asked.ends_with(['%', 'B']) {
@@ -211,6 +275,37 @@ fn table(placed: &[Placed], out: &mut dyn Write) -> Outcome {
     writeln!(
         out,
         "Hits in % of the uses; gap: the share of the way from lru to opt, in %.\n"
+    )?;
+    Ok(())
+}
+
+/// A table for each size: what the rules find, and what the disk does under them.
+fn on_disk(placed: &[Placed], sizes: &[(usize, &str)], out: &mut dyn Write) -> Outcome {
+    for (size, asked) in sizes {
+        let here = placed
+            .iter()
+            .filter(|p| p.row.size == *size && p.row.asked == *asked);
+        let rows = here.filter_map(|p| {
+            let disk = p.row.disk?;
+            Some(vec![
+                p.row.policy.clone(),
+                format!("{:.2}", p.hit_percent),
+                disk.read.to_string(),
+                disk.written.to_string(),
+                disk.commands.to_string(),
+                format!("{:.2}", disk.waited_s),
+                format!("{:.2}", disk.total_s),
+            ])
+        });
+        let heads = ["hits %", "read", "written", "commands", "waited s", "all s"];
+        let heads: Vec<String> = std::iter::once(format!("{size} blocks"))
+            .chain(heads.map(str::to_owned))
+            .collect();
+        output::table(heads, rows.collect(), 1..usize::MAX, None, out)?;
+    }
+    writeln!(
+        out,
+        "Hits in % of the uses; blocks read and written, commands and seconds of the modelled disk.\n"
     )?;
     Ok(())
 }

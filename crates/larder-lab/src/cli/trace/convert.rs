@@ -17,8 +17,8 @@ use larder_sim::{Encoder, Format, Interner, Output, ReadOptions, Record, Trace, 
 OUT's name says format and compression: blocks.txt.gz, web.oracleGeneral.zst, io.csv, ids.u32le; `-` is standard output and \
 needs --to. TRACE may be a workload: zipf:blocks=1e5,alpha=0.9 (see larder sim --workloads).
 
-CSV keeps times, blocks, bytes, operations, requests and tenants; a block keeps its number but not its file. larder names on \
-stderr what the other format cannot hold.
+CSV keeps everything: times, blocks, bytes, operations, requests, processes and files. larder names on stderr what the other \
+format cannot hold.
 
 Examples:
   larder trace convert build.csv.zst build.oracleGeneral.zst
@@ -164,6 +164,13 @@ pub(super) fn convert(
             lost.grouped,
             "uses belonged to one request with the use before, which is not kept",
         ),
+        (lost.files, "uses lose the number of their file"),
+        (
+            lost.tenants,
+            "uses lose the number of their process or tenant",
+        ),
+        (lost.times, "uses lose their time"),
+        (lost.sizes, "uses lose their number of bytes"),
     ] {
         if n > 0 {
             output::hint(

@@ -10,6 +10,7 @@ use crate::cli::failure::{Failure, Outcome};
 use crate::cli::global::Global;
 use crate::cli::output;
 use crate::cli::run::code;
+use crate::cli::sim::args::Mapped;
 use crate::cli::sim::sim_fault;
 use larder_sim::{Counts, Format, Output, ReadOptions, Trace};
 
@@ -23,6 +24,7 @@ clone,clone3,fork,vfork,execve,execveat";
 Examples:
   larder trace record -o build.csv.zst -- make -j2
   larder trace record -o build.strace.gz -- make      keep strace's own text
+  larder sim build.strace.gz --mmap none              the same without what was mapped
   larder sim build.csv.zst
 
 The command's exit code is larder's (128 + n where signal n ended it), also where no trace can be made of what it did. \
@@ -34,6 +36,9 @@ pub(super) struct Record {
     /// Bytes of a block.
     #[arg(long, value_name = "BYTES", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..))]
     block_size: u32,
+    /// What a mapping counts as: strace does not show the pages that were touched.
+    #[arg(long, value_enum, default_value_t = Mapped::Whole, value_name = "WHAT")]
+    mmap: Mapped,
     /// The program that follows system calls.
     #[arg(long, value_name = "PROGRAM", default_value = "strace")]
     strace: PathBuf,
@@ -115,7 +120,21 @@ fn record(global: &Global, args: &Record) -> Result<(ExitStatus, Outcome), Failu
             &format!("the command ended with {status}; what it did until then is kept"),
         );
     }
-    Ok((status, keep(global, args, &text.0, to)))
+    let kept = keep(global, args, &text.0, to).map_err(|why| rescued(&text.0, &args.out, why));
+    Ok((status, kept))
+}
+
+/// A command is not always run again at will: where no trace can be made of what strace wrote, its text stays.
+fn rescued(text: &Path, out: &Path, why: Failure) -> Failure {
+    let mut name = out.as_os_str().to_owned();
+    name.push(".strace");
+    match (why, std::fs::rename(text, &name)) {
+        (Failure::Because(code, why), Ok(())) => {
+            let name = Path::new(&name).display();
+            Failure::Because(code, format!("{why}; what strace wrote is kept in {name}"))
+        }
+        (why, _) => why,
+    }
 }
 
 /// Makes the trace of strace's text.
@@ -123,11 +142,17 @@ fn keep(global: &Global, args: &Record, text: &Path, to: Format) -> Outcome {
     let options = ReadOptions {
         format: Some(Format::Strace),
         block_size: args.block_size,
+        mapped: args.mmap == Mapped::Whole,
         ..ReadOptions::default()
     };
-    let counts = Trace::open(text, &options)
-        .and_then(|trace| Counts::of(trace, |_| {}))
-        .map_err(sim_fault)?;
+    let counted = |mapped| {
+        let options = ReadOptions {
+            mapped,
+            ..options.clone()
+        };
+        Trace::open(text, &options).and_then(|trace| Counts::of(trace, |_| {}))
+    };
+    let counts = counted(options.mapped).map_err(sim_fault)?;
     if to == Format::Strace {
         copy(text, &args.out)?;
     } else {
@@ -147,6 +172,19 @@ fn keep(global: &Global, args: &Record, text: &Path, to: Format) -> Outcome {
             counts.blocks
         ),
     );
+    if options.mapped {
+        // Nothing but mappings: then there is no trace without them.
+        let without = counted(false).map_or(0, |counts| counts.uses);
+        if counts.uses > without {
+            let mapped = counts.uses - without;
+            output::hint(
+                global,
+                &format!(
+                    "{mapped} of these uses are pages of mappings, touched or not; --mmap none leaves them out"
+                ),
+            );
+        }
+    }
     Ok(())
 }
 

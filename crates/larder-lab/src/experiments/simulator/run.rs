@@ -179,19 +179,23 @@ pub(super) fn write(trace: &Loaded, path: &Path) -> anyhow::Result<()> {
     let mut encoder = Encoder::new(Format::OracleGeneral, false);
     let mut out = Output::create(path).with_context(lost)?;
     let mut bytes = Vec::new();
-    let mut at = 0;
-    for chunk in &trace.chunks {
+    for (n, chunk) in trace.chunks().enumerate() {
+        let chunk = chunk?;
+        let next = next.part(n)?;
         bytes.clear();
-        for &block in &chunk.blocks {
+        for (&block, &next) in chunk.blocks.iter().zip(&*next) {
             let record = Record {
                 block: chunk.originals.of(block),
                 bytes: 4096,
                 ..Record::default()
             };
             encoder
-                .record(&record, next.after(at).map(u64::from), &mut bytes)
+                .record(
+                    &record,
+                    (next < u32::MAX).then_some(next.into()),
+                    &mut bytes,
+                )
                 .map_err(anyhow::Error::msg)?;
-            at += 1;
         }
         out.write(&bytes).with_context(lost)?;
     }

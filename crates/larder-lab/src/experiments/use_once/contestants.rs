@@ -2,20 +2,25 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use larder_policy::rules;
 
 use crate::frame::bench;
 use crate::measure::Contestant;
 use crate::model::{Measures, Params};
+use larder_sim::machine::{Counted, Machine, Requests, Setup};
 use larder_sim::workload::{BuildShape, Shape, build_like, correlated, dbench_client, interleave};
 use larder_sim::{Cell as SimCell, Format, Loaded, OptHeap, ReadOptions, Record, Trace, make};
 
-use super::machine::{Machine, Outcome, Setup};
 use super::metrics::{BARE, FIRST, HITS, RATE, READ, SECONDS, WRITTEN};
 
 /// Records with which a client of the load file fills its directory.
 const FILL: usize = 5_300;
+
+/// Payload that one CPU moves in a second: Lord's row of one client, whose data fit.
+pub(super) const ONE_CPU: f64 = 32.1e6;
+/// How much more two CPUs move: Lord's row of two clients over that of one.
+pub(super) const TWO_CPUS: f64 = 1.51;
 
 /// The best there can be.
 pub(super) const OPT: &str = "opt";
@@ -110,33 +115,46 @@ fn warm(params: &Params) -> usize {
     }
 }
 
-fn measures(outcome: &Outcome) -> Measures {
+fn measures(counted: &Counted) -> Measures {
     let percent = |part: u64, all: u64| 100.0 * part as f64 / all.max(1) as f64;
-    let first = percent(outcome.first_hits, outcome.first_uses);
+    let (tally, disk) = (&counted.tally, &counted.disk);
     Measures::new()
-        .with(HITS, percent(outcome.hits, outcome.uses))
-        .with(FIRST, first)
-        .with(READ, outcome.pages_read as f64)
-        .with(WRITTEN, outcome.pages_written as f64)
-        .with("disk_commands", outcome.commands as f64)
-        .with(SECONDS, outcome.seconds)
-        .with(RATE, outcome.payload / outcome.seconds.max(1e-9) / 1e6)
+        .with(HITS, percent(tally.hits, tally.hits + tally.misses))
+        .with(FIRST, percent(counted.first_hits, counted.first_uses))
+        .with(READ, disk.read as f64)
+        .with(WRITTEN, disk.written as f64)
+        .with("disk_commands", disk.commands as f64)
+        .with(SECONDS, disk.total_s)
+        .with(RATE, counted.payload / disk.total_s.max(1e-9) / 1e6)
 }
 
 /// A rule on the modelled machine, and bare.
 fn ruled(rule: &str, params: &Params) -> anyhow::Result<Measures> {
     let records = records(params)?;
     let pages = params.count("pages")?;
-    let setup = Setup {
-        rule,
-        pages,
-        clients: u16::try_from(params.count("clients").unwrap_or(1))?,
-        warm: warm(params),
-        readahead: params.text("load")? != "correlated",
-        merged: params.text("requests").is_ok_and(|r| r == "merged"),
+    let merged = params.text("requests").is_ok_and(|r| r == "merged");
+    let speedup = match params.count("clients") {
+        Ok(2..) => TWO_CPUS,
+        _ => 1.0,
     };
-    let outcome = Machine::new(setup)?.run(records.iter().copied())?;
-    let found = measures(&outcome);
+    let setup = Setup {
+        cpu: ONE_CPU * speedup,
+        readahead: params.text("load")? != "correlated",
+        requests: if merged {
+            Requests::Merged
+        } else {
+            Requests::Apart
+        },
+        ..Setup::new(pages)
+    };
+    let mut machine = Machine::new(rule, setup)?;
+    let (warm, rest) = records.split_at(warm(params).min(records.len()));
+    warm.iter().try_for_each(|record| machine.step(record))?;
+    let before = machine.counted();
+    rest.iter().try_for_each(|record| machine.step(record))?;
+    let counted = machine.counted().since(&before, setup.cpu);
+    ensure!(counted.tally.lost == 0, "{rule} let no page go");
+    let found = measures(&counted);
     if params.text("bare").is_err() {
         return Ok(found);
     }
@@ -153,8 +171,8 @@ fn opt(params: &Params) -> anyhow::Result<Measures> {
 
 /// Adds the hits without readahead, writes and time.
 fn bare(found: Measures, mut cell: Box<dyn SimCell>, loaded: &Loaded) -> anyhow::Result<Measures> {
-    for chunk in &loaded.chunks {
-        cell.run(chunk)?;
+    for chunk in loaded.chunks() {
+        cell.run(chunk?.as_ref())?;
     }
     Ok(found.with(BARE, 100.0 * cell.tally().hit_ratio()))
 }

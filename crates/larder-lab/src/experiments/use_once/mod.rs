@@ -2,12 +2,10 @@
 //! same work, and what several touches at once do to them.
 //!
 //! Nothing here is timed: hits, reads and writes are exact counts, the same on every machine, and a throughput is a formula
-//! over them (`disk`).
+//! over them (`larder_sim::machine`).
 
 mod contestants;
-mod disk;
 mod findings;
-mod machine;
 mod metrics;
 mod plan;
 mod rows;

@@ -1,6 +1,6 @@
 //! The tables and the chart.
 
-use super::disk::{ONE_CPU, RATE as DISK_RATE, SEEK, TWO_CPUS};
+use super::contestants::{ONE_CPU, TWO_CPUS};
 use super::metrics::{BARE, FIRST, HITS, RATE, READ, SECONDS, WRITTEN};
 use super::plan::{
     BUILD, CLIENTS, DBENCH, FIELD, FIELD_CLIENTS, LOADFILE, LOADFILE_CLIENTS, PAGES, PATCHED,
@@ -9,6 +9,7 @@ use super::plan::{
 use super::rows::{Seeds, built, lords, of, rules_of, shown, touched};
 use crate::frame::{Results, grid, line, lines, section, text};
 use crate::model::{Block, Chart, Provenance, Scale, Section, Series, Table, Value};
+use larder_sim::machine::Drive;
 
 /// All sections.
 pub(super) fn sections(results: &Results<'_>) -> Vec<Section> {
@@ -33,6 +34,7 @@ pub(super) fn sections(results: &Results<'_>) -> Vec<Section> {
 }
 
 fn model() -> String {
+    let drive = Drive::default();
     format!(
         "Simulated. A page cache of {PAGES} pages, 54 % of what Lord's 128 MiB could give to files. Each client has 5,200 pages, of which 2,000 are used again, so that what \
          7 clients use again fits and what 8 use does not; the filling of a client's directory is not counted. \
@@ -41,8 +43,8 @@ fn model() -> String {
          pages written when they are 30 s old, when two fifths are dirty, or when the rule asks. Readahead of 3 to 31 pages, with drop-behind for the rules that \
          have it. Throughput = payload / seconds. Flushes are not modelled: dbench of 2001 had none.",
         ONE_CPU / 1e6,
-        SEEK * 1e3,
-        DISK_RATE / 1e6
+        drive.seek * 1e3,
+        drive.rate / 1e6
     )
 }
 

@@ -1,7 +1,7 @@
-//! The modelled machine on a few pages.
+//! The modelled machine on a few blocks.
 
+use super::super::block_of;
 use super::*;
-use larder_sim::block_of;
 
 fn record(kind: Kind, file: u32, page: u64) -> Record {
     Record {
@@ -13,17 +13,19 @@ fn record(kind: Kind, file: u32, page: u64) -> Record {
     }
 }
 
-fn run(rule: &str, pages: usize, readahead: bool, records: &[Record]) -> Outcome {
-    let setup = Setup {
-        rule,
-        pages,
-        clients: 1,
+fn setup(blocks: usize, readahead: bool) -> Setup {
+    Setup {
         readahead,
-        merged: true,
-        warm: 0,
-    };
-    let machine = Machine::new(setup).and_then(|machine| machine.run(records.iter().copied()));
-    machine.unwrap_or_else(|error| panic!("{error:#}"))
+        requests: Requests::Merged,
+        cpu: 32.1e6,
+        ..Setup::new(blocks)
+    }
+}
+
+fn run(rule: &str, blocks: usize, readahead: bool, records: &[Record]) -> Counted {
+    let mut machine = Machine::new(rule, setup(blocks, readahead)).unwrap();
+    records.iter().for_each(|r| machine.step(r).unwrap());
+    machine.counted()
 }
 
 #[test]
@@ -32,45 +34,59 @@ fn what_is_removed_before_it_is_old_is_never_written() {
     records.extend((0..20).map(|page| record(Kind::Remove, 1, page)));
     let outcome = run("lru", 100, true, &records);
     assert_eq!(
-        (outcome.pages_written, outcome.pages_read, outcome.uses),
+        (
+            outcome.disk.written,
+            outcome.disk.read,
+            outcome.tally.misses
+        ),
         (0, 0, 20)
     );
 }
 
 #[test]
 fn what_comes_before_the_count_is_not_counted() {
-    let records: Vec<Record> = (0..30)
-        .map(|page| record(Kind::Read, 1, page % 10))
-        .collect();
-    let setup = Setup {
-        rule: "lru",
-        pages: 20,
-        clients: 1,
-        readahead: false,
-        merged: true,
-        warm: 10,
-    };
-    let machine = Machine::new(setup).and_then(|machine| machine.run(records.into_iter()));
-    let outcome = machine.unwrap_or_else(|error| panic!("{error:#}"));
+    let mut machine = Machine::new("lru", setup(20, false)).unwrap();
+    let mut before = Counted::default();
+    for at in 0..30 {
+        if at == 10 {
+            before = machine.counted();
+        }
+        machine.step(&record(Kind::Read, 1, at % 10)).unwrap();
+    }
+    let since = machine.counted().since(&before, 32.1e6);
     assert_eq!(
-        (outcome.uses, outcome.hits, outcome.pages_read),
-        (20, 20, 0)
+        (since.tally.hits, since.tally.misses, since.disk.read),
+        (20, 0, 0)
     );
-    assert_eq!(outcome.payload, 20.0 * 4096.0);
+    assert_eq!(since.payload, 20.0 * 4096.0);
+    assert_eq!(since.disk.total_s, since.payload / 32.1e6);
+}
+
+#[test]
+fn what_a_trace_says_was_read_ahead_is_read_once_and_counts_as_no_use() {
+    let mut records = vec![record(Kind::Readahead, 1, 5); 2];
+    records.push(record(Kind::Read, 1, 5));
+    let counted = run("lru", 10, false, &records);
+    assert_eq!((counted.tally.hits, counted.tally.misses), (1, 0));
+    assert_eq!((counted.tally.fetched, counted.disk.read), (1, 1));
+    // Not used: it leaves for nothing.
+    records.truncate(2);
+    records.push(record(Kind::Remove, 1, 5));
+    assert_eq!(run("lru", 10, false, &records).tally.wasted, 1);
 }
 
 #[test]
 fn beyond_two_fifths_dirty_pages_are_written_in_order_and_once() {
     let records: Vec<Record> = (0..90).map(|page| record(Kind::Write, 1, page)).collect();
     let outcome = run("lru", 100, true, &records);
-    assert_eq!(outcome.pages_written, 50);
+    assert_eq!(outcome.disk.written, 50);
 }
 
 #[test]
 fn a_dirty_page_that_must_leave_is_written() {
     let records: Vec<Record> = (0..3).map(|page| record(Kind::Write, 1, page)).collect();
     let outcome = run("fifo", 1, true, &records);
-    assert_eq!(outcome.pages_written, 3); // 40 % of one page is none at all
+    assert_eq!(outcome.disk.written, 3); // 40 % of one page is none at all
 }
 
 #[test]
@@ -80,9 +96,9 @@ fn readahead_makes_fewer_commands_of_the_same_pages() {
     records.extend((0..64).map(|page| record(Kind::Read, 1, page)));
     let with = run("lru", 100, true, &records);
     let without = run("lru", 100, false, &records);
-    assert_eq!(with.pages_read, without.pages_read);
-    assert!(with.hits > without.hits + 50);
-    assert!(with.seconds < without.seconds && with.commands < without.commands);
+    assert_eq!(with.disk.read, without.disk.read);
+    assert!(with.tally.hits > without.tally.hits + 50);
+    assert!(with.disk.total_s < without.disk.total_s && with.disk.commands < without.disk.commands);
 }
 
 #[test]
@@ -100,9 +116,9 @@ fn drop_behind_hits_popular_pages_in_vanilla_only() {
     let vanilla = run("linux-2.4.7", 120, true, &records);
     let patched = run("linux-2.4.7-use-once", 120, true, &records);
     assert!(
-        patched.hits >= vanilla.hits,
+        patched.tally.hits >= vanilla.tally.hits,
         "{} {}",
-        patched.hits,
-        vanilla.hits
+        patched.tally.hits,
+        vanilla.tally.hits
     );
 }
