@@ -9,7 +9,7 @@ use crate::error::{Failed, larder_error, larder_status};
 use crate::numbers::{self, numbers};
 use crate::options::{SizeFirst, blank, init, name, read_sized};
 
-/// `sqlite3_config`. The header has it from `cbindgen.toml`.
+/// The type of `sqlite3_config`.
 pub type larder_sqlite3_config_fn = Option<unsafe extern "C" fn(c_int, ...) -> c_int>;
 
 /// Settings of SQLite's page cache. `larder_sqlite_options_init` fills in the defaults.
