@@ -108,20 +108,20 @@ fn plan(request: &PlanRequest<'_>, contestants: &[Box<dyn Contestant>]) -> Plan 
     let names = plan.either(&two[..], &some[..]);
     let load = |name: &str| Params::new().with_text("load", name);
 
-    let (lookups, seconds) = plan.either((50_000, 0.7), (1_000_000, 16.0));
+    let (lookups, seconds) = plan.either((50_000, 0.45), (1_000_000, 16.0));
     let params = THREADS.map(|n| load(HITS).with("threads", n).with("lookups", lookups));
     plan.group(HITS, NS, OWN, seconds, cross(names, &params));
 
-    let (rows, seconds) = plan.either((5_000, 0.8), (60_000, 14.0));
+    let (rows, seconds) = plan.either((12_000, 0.55), (60_000, 14.0));
     let params = [load(MIXED).with("rows", rows)];
     plan.group(MIXED, MS, OWN, seconds, cross(names, &params));
 
-    let (mb, seconds) = plan.either((2, 0.5), (16, 2.0));
+    let (mb, seconds) = plan.either((2, 0.25), (16, 2.0));
     let params = [load(MEMORY).with("mb", mb)];
     plan.group(MEMORY, GIVEN, OWN, seconds, cross(&two, &params))
         .rounds((6, 6, 0.05));
 
-    let (scale, seconds) = plan.either((SCALE, 0.8), (1, 60.0));
+    let (scale, seconds) = plan.either((SCALE, 1.0), (1, 60.0));
     let rounds = plan.either((6, 6, 0.05), (6, 10, 0.02));
     let params = [load(TRANSACTION).with("mb", 10).with("scale", scale)];
     let rules = plan.either(&some, &all);
@@ -136,7 +136,7 @@ fn plan(request: &PlanRequest<'_>, contestants: &[Box<dyn Contestant>]) -> Plan 
             cells.extend(cross(names, &[params]));
         }
     }
-    let seconds = plan.either(5.0, 900.0);
+    let seconds = plan.either(10.0, 900.0);
     plan.group(MISSES, PAGES, OWN, seconds, cells)
         .rounds((1, 1, 0.05));
     if quick {
