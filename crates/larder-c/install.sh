@@ -1,11 +1,11 @@
 #!/bin/sh
-# Installs larder.h, liblarder and larder.pc where a C compiler finds them, and the mallocs that can be preloaded where
+# Installs larder.h, liblarder and larder.pc where a C compiler finds them, and the libraries that can be preloaded where
 # `larder run` finds them, if they are built, each by a command of its own:
 #
-#   for package in larder-c larder-malloc larder-malloc-debug; do cargo build --release -p $package; done
+#   for package in larder-c larder-malloc larder-malloc-debug larder-sqlite-preload; do cargo build --release -p $package; done
 #   crates/larder-c/install.sh --prefix /usr/local        (DESTDIR is honoured)
 #
-# `cargo cinstall -p larder-c` does the same where cargo-c is installed, but for the mallocs.
+# `cargo cinstall -p larder-c` does the same where cargo-c is installed, but for those.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -36,11 +36,11 @@ install -m 644 "$from/liblarder_c.a" "$root/lib/liblarder.a"
 sed -e "s|@prefix@|$prefix|" -e "s|@version@|$version|" "$here/larder.pc.in" >"$root/lib/pkgconfig/larder.pc"
 echo "installed larder $version into $root"
 # From packages of their own: a program that links liblarder does not need them.
-for package in larder-malloc larder-malloc-debug; do
-  malloc=lib$(echo $package | tr - _).so
-  if [ -e "$from/$malloc" ]; then
-    install -m 755 "$from/$malloc" "$root/lib/$malloc"
+for package in larder-malloc larder-malloc-debug larder-sqlite-preload; do
+  library=lib$(echo $package | tr - _).so
+  if [ -e "$from/$library" ]; then
+    install -m 755 "$from/$library" "$root/lib/$library"
   else
-    echo "without $malloc, which is not in $from; it is built with: cargo build --release -p $package"
+    echo "without $library, which is not in $from; it is built with: cargo build --release -p $package"
   fi
 done

@@ -217,7 +217,7 @@ enum larder_status
    */
   LARDER_PANIC = 11,
   /**
-   * A part of it is still in use, the identifier asked for is taken, or one of its callbacks runs.
+   * A part of it is still in use, the identifier asked for is taken, one of its callbacks runs, or SQLite has begun.
    */
   LARDER_BUSY = 12,
   /**
@@ -1341,6 +1341,72 @@ typedef struct larder_block {
    */
   size_t inside[5];
 } larder_block;
+
+/**
+ * Settings of SQLite's page cache. `larder_sqlite_options_init` fills in the defaults.
+ */
+typedef struct larder_sqlite_options {
+  /**
+   * Bytes of this struct, as the program knows it: `sizeof(larder_sqlite_options)`.
+   */
+  size_t size;
+  /**
+   * The replacement rule; NULL is `adaptive`. Each cache has its own.
+   */
+  const char *policy;
+  /**
+   * Most bytes that the pages of all caches may have together; UINT64_MAX is no limit, and the default. `PRAGMA cache_size` bounds
+   * each cache as before.
+   */
+  uint64_t limit_bytes;
+} larder_sqlite_options;
+
+/**
+ * The type of `sqlite3_config`.
+ */
+typedef int (*larder_sqlite3_config_fn)(int, ...);
+
+/**
+ * Numbers of all page caches of the process, read while threads go on: they belong to slightly different moments.
+ */
+typedef struct larder_sqlite_stats {
+  /**
+   * Bytes of this struct as the program knows it; set it before the call.
+   */
+  size_t size;
+  /**
+   * Caches that there are: a connection has one for each of its databases.
+   */
+  uint64_t caches;
+  /**
+   * Bytes of the pages that are in them.
+   */
+  uint64_t bytes;
+  /**
+   * Bytes of memory for them: with what each page has besides, and free memory that was not given back.
+   */
+  uint64_t held_bytes;
+  /**
+   * Most bytes that the pages may have; UINT64_MAX without a limit.
+   */
+  uint64_t limit_bytes;
+  /**
+   * Pages that are in use or dirty.
+   */
+  uint64_t pinned;
+  /**
+   * Pages that SQLite found in a cache.
+   */
+  uint64_t hits;
+  /**
+   * Pages that it did not find, and that came in.
+   */
+  uint64_t misses;
+  /**
+   * Pages that left to make room.
+   */
+  uint64_t evictions;
+} larder_sqlite_stats;
 
 #ifdef __cplusplus
 extern "C" {
@@ -2997,6 +3063,53 @@ larder_status larder_blocks_handle_pin_write(struct larder_blocks_handle *handle
  * points to is not used afterwards.
  */
 larder_status larder_blocks_unpin(struct larder_block *block);
+
+/**
+ * Fills in the defaults. `options` points to a `larder_sqlite_options`; NULL is an error.
+ *
+ * # Safety
+ * `options` is NULL or can be written.
+ */
+larder_status larder_sqlite_options_init(struct larder_sqlite_options *options);
+
+/**
+ * Makes larder's the page cache of a SQLite, for all connections to come. `config` is its `sqlite3_config`; `options` may be NULL for
+ * the defaults. Call it before anything else of SQLite, or after `sqlite3_shutdown`: else it is LARDER_BUSY. The library must stay
+ * loaded while SQLite is in use.
+ *
+ * # Safety
+ * `config` is NULL or `sqlite3_config`, and no other thread is in a function of this SQLite; `options` is NULL or has as many bytes as
+ * its first field says, with a name that is NULL or ends with a zero byte; `error` is NULL or can be written.
+ */
+larder_status larder_sqlite_install(larder_sqlite3_config_fn config,
+                                    const struct larder_sqlite_options *options,
+                                    struct larder_error *error);
+
+/**
+ * Reads the numbers; as larder_pool_stats_read. All are 0 where the cache was not installed.
+ *
+ * # Safety
+ * `stats` is NULL or has as many writable bytes as its first field says; `error` is NULL or can be written.
+ */
+larder_status larder_sqlite_stats_read(struct larder_sqlite_stats *stats,
+                                       struct larder_error *error);
+
+/**
+ * Writes the numbers as one JSON object; as larder_pool_stats_json.
+ *
+ * # Safety
+ * `buffer` points to `bytes` writable bytes; `needed` and `error` are NULL or can be written.
+ */
+larder_status larder_sqlite_stats_json(char *buffer,
+                                       size_t bytes,
+                                       size_t *needed,
+                                       struct larder_error *error);
+
+/**
+ * Gives memory that no page cache uses back to the system now; returns the bytes. What a connection's cache holds goes by
+ * `sqlite3_db_release_memory` on that connection.
+ */
+size_t larder_sqlite_trim(void);
 
 #ifdef __cplusplus
 }  // extern "C"

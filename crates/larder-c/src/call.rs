@@ -33,8 +33,9 @@ pub(crate) unsafe fn guard<O: Outcome>(
     }
 }
 
+/// What the body returns, or a panic's failure.
 #[inline(always)]
-fn caught<T>(body: impl FnOnce() -> Result<T, Failed>) -> Result<T, Failed> {
+pub(crate) fn caught<T>(body: impl FnOnce() -> Result<T, Failed>) -> Result<T, Failed> {
     // The body shares a pool with other threads; the pool's locks and counts hold through an unwind.
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|payload| {
         // Dropping the payload may panic in turn; it is a string of a few bytes, so leaking it is the lesser evil.

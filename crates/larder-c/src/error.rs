@@ -10,6 +10,8 @@ use larder::objects::{Misuse, ObjectError};
 use larder::os::OsError;
 use larder::pages::PoolError;
 use larder_cache::CacheError;
+use larder_policy::PolicyError;
+use larder_sqlite::InstallError;
 
 /// Bytes of the message of a `larder_error`, its end included. Longer messages are cut.
 pub const LARDER_ERROR_BYTES: usize = 256;
@@ -42,7 +44,7 @@ pub enum larder_status {
     LARDER_BUFFER = 10,
     /// A defect in larder: please report it with the message on stderr.
     LARDER_PANIC = 11,
-    /// A part of it is still in use, the identifier asked for is taken, or one of its callbacks runs.
+    /// A part of it is still in use, the identifier asked for is taken, one of its callbacks runs, or SQLite has begun.
     LARDER_BUSY = 12,
     /// The size that was given back differs from the size that was allocated there.
     LARDER_SIZE = 13,
@@ -175,6 +177,7 @@ why! {
     Misuse => |_| LARDER_FOREIGN,
     IdError => of_id,
     BlocksError => |error| of_blocks(&error.0),
+    InstallError => of_install,
 }
 
 /// An error of a block cache; two are the same that say the same.
@@ -280,6 +283,16 @@ fn of_blocks(error: &CacheError) -> larder_status {
     }
 }
 
+fn of_install(error: &InstallError) -> larder_status {
+    match error {
+        InstallError::Rule(PolicyError::Memory { .. }) => LARDER_MEMORY,
+        InstallError::Rule(_) => LARDER_ARGUMENT,
+        InstallError::Pool(pool) => of_pool(pool),
+        InstallError::TooLate | InstallError::Twice => LARDER_BUSY,
+        _ => LARDER_SYSTEM,
+    }
+}
+
 fn of_alloc(error: &AllocError) -> larder_status {
     match error {
         AllocError::Limit { .. } => LARDER_LIMIT,
@@ -366,6 +379,7 @@ impl Failed {
             Why::BlocksError(BlocksError(CacheError::Pages(PoolError::System(os)))) => Some(os),
             Why::OsError(os)
             | Why::PoolError(PoolError::System(os))
+            | Why::InstallError(InstallError::Pool(PoolError::System(os)))
             | Why::ArenaError(ArenaError::Memory { cause: os, .. })
             | Why::ObjectError(
                 ObjectError::System(os) | ObjectError::Pages(PoolError::System(os)),

@@ -1,4 +1,4 @@
-//! The C interface of larder: page pools, arenas, identifiers, object caches, heaps and block caches for programs in C and C++, and for every language that can call C.
+//! The C interface of larder: page pools, arenas, identifiers, object caches, heaps, block caches and SQLite's page cache for programs in C and C++, and for every language that can call C.
 //!
 //! What C sees is `include/larder.h`, made from this crate. The rules of this side:
 //!
@@ -46,6 +46,7 @@ mod options;
 mod page_handle;
 mod pool;
 mod run;
+mod sqlite;
 mod stats;
 #[cfg(test)]
 mod tests;
@@ -79,5 +80,6 @@ pub use options::*;
 pub use page_handle::*;
 pub use pool::*;
 pub use run::*;
+pub use sqlite::*;
 pub use stats::*;
 pub use version::*;

@@ -134,23 +134,33 @@ pub(crate) unsafe fn try_read<H: Opaque, T: Numbers>(
     take: impl FnOnce(&H::Inside) -> Result<T, Failed>,
 ) -> larder_status {
     // SAFETY: the caller's promises.
-    unsafe {
-        on(handle, error, |inside| {
-            if stats.is_null() {
-                return Err(Failed::null("stats"));
-            }
-            let room = stats.cast::<usize>().read_unaligned();
-            if room < size_of::<usize>() {
-                return Err(Failed::argument("stats.size is", room as u64, T::HINT));
-            }
-            let own = take(inside)?;
-            let size = room.min(size_of::<T>());
-            core::ptr::copy_nonoverlapping((&raw const own).cast::<u8>(), stats.cast::<u8>(), size);
-            // What was written; after the copy, which wrote the size of the library's own struct.
-            stats.cast::<usize>().write_unaligned(size);
-            Ok(())
-        })
+    unsafe { on(handle, error, |inside| write(stats, || take(inside))) }
+}
+
+/// Writes numbers into a struct of C's: as many as the program knows of them.
+///
+/// # Safety
+/// `stats` is NULL or begins with a `usize` that says how many bytes it has.
+pub(crate) unsafe fn write<T: Numbers>(
+    stats: *mut T,
+    take: impl FnOnce() -> Result<T, Failed>,
+) -> Result<(), Failed> {
+    if stats.is_null() {
+        return Err(Failed::null("stats"));
     }
+    // SAFETY: the caller's promises.
+    unsafe {
+        let room = stats.cast::<usize>().read_unaligned();
+        if room < size_of::<usize>() {
+            return Err(Failed::argument("stats.size is", room as u64, T::HINT));
+        }
+        let own = take()?;
+        let size = room.min(size_of::<T>());
+        core::ptr::copy_nonoverlapping((&raw const own).cast::<u8>(), stats.cast::<u8>(), size);
+        // What was written; after the copy, which wrote the size of the library's own struct.
+        stats.cast::<usize>().write_unaligned(size);
+    }
+    Ok(())
 }
 
 /// Writes the numbers of a handle as one JSON object.
@@ -168,12 +178,25 @@ where
     // SAFETY: the caller's promises.
     unsafe {
         on(handle, error, |inside| {
-            let stats = T::from(inside);
-            buffer::text(at, bytes, needed, |out| {
-                out.write_str("{\"schema\":1")?;
-                stats.members(out)?;
-                out.write_str("}")
-            })
+            write_json(&T::from(inside), (at, bytes, needed))
+        })
+    }
+}
+
+/// Writes numbers as one JSON object.
+///
+/// # Safety
+/// As for [`buffer::text`].
+pub(crate) unsafe fn write_json<T: Numbers>(
+    stats: &T,
+    (at, bytes, needed): (*mut c_char, usize, *mut usize),
+) -> Result<(), Failed> {
+    // SAFETY: the caller's promises.
+    unsafe {
+        buffer::text(at, bytes, needed, |out| {
+            out.write_str("{\"schema\":1")?;
+            stats.members(out)?;
+            out.write_str("}")
         })
     }
 }

@@ -174,7 +174,8 @@ impl<P: Policy> Cache<P> {
         let inner = self.inner();
         inner.limit = pages.clamp(1, MOST);
         if inner.purgeable {
-            inner.most = inner.limit;
+            // Also none: then a page leaves as soon as it is not in use.
+            inner.most = pages.min(MOST);
         }
         self.counters.limit.store(inner.limit, Relaxed);
         if inner

@@ -101,7 +101,7 @@ impl Config {
 /// let error = unsafe { larder_sqlite::install(&Config::new().rule("best")) };
 /// assert!(matches!(error, Err(InstallError::Rule(_))));
 /// ```
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InstallError {
     /// There is no such rule, or no memory for it.
@@ -112,7 +112,7 @@ pub enum InstallError {
     Pool(#[from] larder::pages::PoolError),
     /// SQLite is in use.
     #[error(
-        "SQLite is in use already, and takes a page cache only before: call larder_sqlite::install first of all in main, \
+        "SQLite is in use already, and takes a page cache only before: install it first of all in main, \
          or call sqlite3_shutdown when no connection is open"
     )]
     TooLate,
@@ -139,12 +139,13 @@ pub enum InstallError {
 ///
 /// # Safety
 /// No other thread is in a function of SQLite: `sqlite3_config` takes no lock.
+#[inline] // Only a program that calls it must have `sqlite3_config`.
 pub unsafe fn install(config: &Config) -> Result<(), InstallError> {
     // SAFETY: the caller's word.
     unsafe { state::install(config, ffi::sqlite3_config) }
 }
 
-/// [`install`] for a SQLite that was found while the program ran. For the library to preload.
+/// [`install`] for a SQLite whose function is handed in: for the C interface and the library to preload.
 ///
 /// # Errors
 /// As [`install`].

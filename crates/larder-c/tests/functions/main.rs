@@ -15,4 +15,5 @@ mod objects;
 #[path = "../../../larder/tests/common/process.rs"]
 #[allow(dead_code)] // Not all of it is needed here.
 mod process;
+mod sqlite;
 mod threads;

@@ -15,14 +15,17 @@ struct Example {
     compiler: &'static str,
     standard: &'static str,
     source: &'static str,
+    /// Another library, whose header the compiler must have.
+    needs: Option<&'static str>,
     says: &'static [&'static str],
 }
 
-const EXAMPLES: [Example; 8] = [
+const EXAMPLES: [Example; 9] = [
     Example {
         compiler: "cc",
         standard: "-std=c11",
         source: "examples/c/pages.c",
+        needs: None,
         says: &[
             "a run of 5 pages",
             "too much: the limit is in use; raise it or give something back",
@@ -36,6 +39,7 @@ const EXAMPLES: [Example; 8] = [
         compiler: "c++",
         standard: "-std=c++17",
         source: "examples/cpp/pages.cpp",
+        needs: None,
         says: &[
             "refused: a limit of 1 bytes does not fit one page of 4096 bytes",
             "done",
@@ -45,6 +49,7 @@ const EXAMPLES: [Example; 8] = [
         compiler: "cc",
         standard: "-std=c11",
         source: "examples/c/objects.c",
+        needs: None,
         says: &[
             "port 1024, pair 40000",
             "  allocated      2 from 40000 on",
@@ -65,6 +70,7 @@ const EXAMPLES: [Example; 8] = [
         compiler: "c++",
         standard: "-std=c++17",
         source: "examples/cpp/heap.cpp",
+        needs: None,
         says: &[
             "four maps",
             "aligned: yes",
@@ -79,6 +85,7 @@ const EXAMPLES: [Example; 8] = [
         compiler: "cc",
         standard: "-std=c11",
         source: "examples/c/ids.c",
+        needs: None,
         says: &[
             "descriptors 0, 1 and 10",
             "busy: identifier 10 is taken",
@@ -96,6 +103,7 @@ const EXAMPLES: [Example; 8] = [
         compiler: "c++",
         standard: "-std=c++17",
         source: "examples/cpp/ids.cpp",
+        needs: None,
         says: &[
             "one owner each: yes, 0 left allocated",
             "the first session",
@@ -109,6 +117,7 @@ const EXAMPLES: [Example; 8] = [
         compiler: "cc",
         standard: "-std=c11",
         source: "examples/c/blocks.c",
+        needs: None,
         says: &[
             "8890 bytes, few writes",
             "the last is line 999",
@@ -124,6 +133,7 @@ const EXAMPLES: [Example; 8] = [
         compiler: "c++",
         standard: "-std=c++17",
         source: "examples/cpp/blocks.cpp",
+        needs: None,
         says: &[
             "each block was counted 200 times: yes",
             "the file ends where it was said: yes",
@@ -131,7 +141,38 @@ const EXAMPLES: [Example; 8] = [
             "done",
         ],
     },
+    Example {
+        compiler: "cc",
+        standard: "-std=c11",
+        source: "examples/c/sqlite.c",
+        needs: Some("sqlite3"),
+        says: &[
+            "100000 rows, all of them there",
+            "within 1048576 bytes: yes, pages left: yes",
+            "again: larder's page cache is installed already",
+            "all given back: yes",
+            "done",
+        ],
+    },
 ];
+
+/// Those that can be compiled here. A line on stderr says which cannot.
+fn examples() -> impl Iterator<Item = &'static Example> {
+    EXAMPLES.iter().filter(|example| {
+        let Some(library) = example.needs else {
+            return has(example.compiler);
+        };
+        let header = format!("{library}.h");
+        let there = Command::new(example.compiler)
+            .args(["-E", "-x", "c", "-include", &header, "/dev/null"])
+            .output()
+            .is_ok_and(|output| output.status.success());
+        if !there {
+            eprintln!("skipped: {} has no {header}", example.compiler);
+        }
+        there
+    })
+}
 
 fn compile(example: &Example, dir: &Path, name: &str, words: &[&str]) -> PathBuf {
     let out = dir.join(name);
@@ -151,7 +192,8 @@ fn compile(example: &Example, dir: &Path, name: &str, words: &[&str]) -> PathBuf
             .arg(Path::new(ROOT).join(example.source))
             .arg("-o")
             .arg(&out)
-            .args(words),
+            .args(words)
+            .args(example.needs.map(|library| format!("-l{library}"))),
     );
     out
 }
@@ -178,7 +220,7 @@ fn check(example: &Example, said: &str) {
 fn they_run_with_the_static_library() {
     let archive = library("a");
     let dir = tempfile::tempdir().unwrap();
-    for example in EXAMPLES.iter().filter(|l| has(l.compiler)) {
+    for example in examples() {
         let mut words = vec![archive.to_str().unwrap()];
         words.extend(SYSTEM);
         let program = compile(example, dir.path(), "static", &words);
@@ -202,7 +244,7 @@ fn they_run_with_the_static_library() {
 fn they_run_under_address_sanitizer() {
     let archive = library("a");
     let dir = tempfile::tempdir().unwrap();
-    for example in EXAMPLES.iter().filter(|l| has(l.compiler)) {
+    for example in examples() {
         let mut words = vec!["-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
         words.push(archive.to_str().unwrap());
         words.extend(SYSTEM);
@@ -285,7 +327,7 @@ fn the_script_installs_what_pkg_config_finds() {
     let flags = pkg(&["--cflags", "--libs"]);
     let words: Vec<&str> = flags.split_whitespace().collect();
     let mut program = PathBuf::new();
-    for example in EXAMPLES.iter().filter(|l| has(l.compiler)) {
+    for example in examples() {
         program = compile(example, dir.path(), "shared", &words);
         let said = must(Command::new(&program).env("LD_LIBRARY_PATH", dir.path().join("lib")));
         check(example, &said);
@@ -358,9 +400,9 @@ fn a_package_is_staged_under_destdir_and_names_the_final_prefix() {
     );
 }
 
-/// The mallocs are of other packages, so they may be missing; what they are does not matter to the script.
+/// What is preloaded is of other packages, so it may be missing; what it is does not matter to the script.
 #[test]
-fn the_mallocs_are_installed_where_they_are_built() {
+fn what_is_preloaded_is_installed_where_it_is_built() {
     if !starts_a_shell() {
         return;
     }
@@ -369,15 +411,16 @@ fn the_mallocs_are_installed_where_they_are_built() {
     for (package, name) in [
         ("larder-malloc", "liblarder_malloc.so"),
         ("larder-malloc-debug", "liblarder_malloc_debug.so"),
+        ("larder-sqlite-preload", "liblarder_sqlite_preload.so"),
     ] {
         let installed = stage.path().join("opt/larder/lib").join(name);
         let said = stage_from(built.path(), stage.path());
         let how = format!("it is built with: cargo build --release -p {package}\n");
         assert!(said.contains(&how) && !installed.exists(), "{said}");
-        std::fs::write(built.path().join(name), "a malloc").unwrap();
+        std::fs::write(built.path().join(name), "a library").unwrap();
         let said = stage_from(built.path(), stage.path());
         assert!(!said.contains(name), "{said}");
-        assert_eq!(std::fs::read_to_string(&installed).unwrap(), "a malloc");
+        assert_eq!(std::fs::read_to_string(&installed).unwrap(), "a library");
     }
 }
 

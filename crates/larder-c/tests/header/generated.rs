@@ -3,7 +3,7 @@
 use std::path::Path;
 
 /// Sources in the order in which a reader of the header wants them. None declares modules: cbindgen would read these twice.
-const SOURCES: [&str; 29] = [
+const SOURCES: [&str; 30] = [
     "error.rs",
     "version.rs",
     "options.rs",
@@ -33,6 +33,7 @@ const SOURCES: [&str; 29] = [
     "blocks/cache.rs",
     "blocks/file.rs",
     "blocks/handle.rs",
+    "sqlite.rs",
 ];
 
 #[test]
@@ -99,7 +100,7 @@ fn every_function_of_the_library_is_in_the_header_and_says_what_it_asks_for() {
             functions += 1;
         }
     }
-    assert!(functions >= 135, "only {functions} functions were found");
+    assert!(functions >= 140, "only {functions} functions were found");
 }
 
 #[test]

@@ -12,13 +12,14 @@ use super::failure::{Failure, Outcome};
 use super::global::Global;
 use super::output;
 use super::output::print_json;
-use crate::preload::larder::{MALLOC, MALLOC_DEBUG};
+use crate::preload::larder::{MALLOC, MALLOC_DEBUG, SQLITE};
 use crate::preload::splits;
 
 /// Install this program and the libraries that it preloads.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The program becomes DIR/bin/larder; liblarder_malloc.so and liblarder_malloc_debug.so, which are built first if they are missing, lie in DIR/lib.
+The program becomes DIR/bin/larder; liblarder_malloc.so, liblarder_malloc_debug.so and liblarder_sqlite_preload.so, which are built \
+first if they are missing, lie in DIR/lib.
 
 Examples:
   cargo run --release -- install                          into ~/.local
@@ -39,23 +40,29 @@ pub(super) fn run(global: &Global, args: &Install, out: &mut dyn Write) -> Outco
             .ok_or_else(|| Failure::usage("there is no home directory; name a --prefix"))?,
     };
     let tell = &mut |line: &str| output::hint(global, line);
-    let library = MALLOC.find_or_build(None, tell).map_err(Failure::refused)?;
-    let debug_library = MALLOC_DEBUG
-        .find_or_build(None, tell)
-        .map_err(Failure::refused)?;
+    let libraries = [
+        ("library", MALLOC),
+        ("debug_library", MALLOC_DEBUG),
+        ("sqlite_library", SQLITE),
+    ];
+    let mut found = Vec::new();
+    for (what, library) in libraries {
+        let path = library
+            .find_or_build(None, tell)
+            .map_err(Failure::refused)?;
+        found.push((what, path, library.name));
+    }
     let program = std::env::current_exe()
         .map_err(|e| Failure::io(format!("this program's file cannot be found: {e}")))?;
     let prefix = std::path::absolute(&prefix)
         .map_err(|e| Failure::io(format!("{}: {e}", prefix.display())))?;
-    let placed = [
-        ("program", program, prefix.join("bin/larder")),
-        ("library", library, prefix.join("lib").join(MALLOC.name)),
-        (
-            "debug_library",
-            debug_library,
-            prefix.join("lib").join(MALLOC_DEBUG.name),
-        ),
-    ];
+    let lib = prefix.join("lib");
+    let mut placed = vec![("program", program, prefix.join("bin/larder"))];
+    placed.extend(
+        found
+            .into_iter()
+            .map(|(what, path, name)| (what, path, lib.join(name))),
+    );
     // A place from which the loader would not take it is refused before anything is written.
     splits(&placed[1].2).map_err(|why| Failure::refused(format!("{}: {why}", prefix.display())))?;
     for (_, from, to) in &placed {
@@ -69,7 +76,7 @@ pub(super) fn run(global: &Global, args: &Install, out: &mut dyn Write) -> Outco
         return print_json(out, &json!({ "schema": 1, "installed": files }));
     }
     for (name, _, to) in &placed {
-        writeln!(out, "{:<13} {}", name.replace('_', " "), to.display())?;
+        writeln!(out, "{:<14} {}", name.replace('_', " "), to.display())?;
     }
     let folder = prefix.join("bin");
     let path = std::env::var_os("PATH").unwrap_or_default();

@@ -15,6 +15,7 @@ pub mod programs;
 pub mod replacement;
 mod scratch;
 pub mod simulator;
+pub mod sqlite;
 pub mod use_once;
 pub mod zero_fill;
 
@@ -34,6 +35,7 @@ pub fn all() -> Vec<Box<dyn Experiment>> {
         Box::new(alloc_workloads::ALLOC_WORKLOADS),
         Box::new(arenas::ARENAS),
         Box::new(block_cache::BLOCK_CACHE),
+        Box::new(sqlite::SQLITE),
         Box::new(use_once::USE_ONCE),
         Box::new(replacement::REPLACEMENT),
         Box::new(simulator::SIMULATOR),

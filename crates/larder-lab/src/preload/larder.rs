@@ -11,27 +11,38 @@ use std::process::Command;
 
 use super::{cargo_home, compile, splits};
 
-/// A malloc of this project that is preloaded.
+/// A library of this project that is preloaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Malloc {
+pub struct Library {
     /// Its file's name.
     pub name: &'static str,
     package: &'static str,
+    /// How the user can name another one, after `build it with …`.
+    or_name_it: &'static str,
 }
 
 /// The malloc.
-pub const MALLOC: Malloc = Malloc {
+pub const MALLOC: Library = Library {
     name: "liblarder_malloc.so",
     package: "larder-malloc",
+    or_name_it: ", or name it with --library or LARDER_MALLOC",
 };
 
 /// The malloc that checks what programs do with their blocks.
-pub const MALLOC_DEBUG: Malloc = Malloc {
+pub const MALLOC_DEBUG: Library = Library {
     name: "liblarder_malloc_debug.so",
     package: "larder-malloc-debug",
+    ..MALLOC
 };
 
-impl Malloc {
+/// SQLite's page cache.
+pub const SQLITE: Library = Library {
+    name: "liblarder_sqlite_preload.so",
+    package: "larder-sqlite-preload",
+    or_name_it: "",
+};
+
+impl Library {
     /// The library: the one that was named, or the one beside this program.
     ///
     /// # Errors
@@ -42,7 +53,7 @@ impl Malloc {
         let found = match named {
             Some(path) => path.to_owned(),
             None => self.beside().ok_or_else(|| {
-                format!("{name} is neither beside this program nor in ../lib from there; build it with `{build}`, or name it with --library or LARDER_MALLOC")
+                format!("{name} is neither beside this program nor in ../lib from there; build it with `{build}`{}", self.or_name_it)
             })?,
         };
         // The loader takes a name without a slash for one of its own, and a path from where the program is then.
@@ -135,7 +146,7 @@ fn loadable(path: &Path, build: &str) -> Result<(), String> {
 /// How cargo builds the library into the folder of this program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Recipe {
-    library: Malloc,
+    library: Library,
     target: PathBuf,
     triple: Option<&'static str>,
     profile: String,
@@ -143,7 +154,7 @@ struct Recipe {
 
 impl Recipe {
     /// The recipe for a program that lies where cargo put it, `target/PROFILE` or `target/TRIPLE/PROFILE`.
-    fn of(library: Malloc, program: &Path) -> Option<Self> {
+    fn of(library: Library, program: &Path) -> Option<Self> {
         let folder = program.parent()?;
         // Cargo's lock of the folder, which an installation does not have.
         if !folder.join(".cargo-lock").exists() {

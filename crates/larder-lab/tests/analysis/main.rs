@@ -19,5 +19,6 @@ mod process_ids;
 mod programs;
 mod record;
 mod said;
+mod sqlite;
 mod zero_fill;
 mod zero_fill_record;

@@ -120,6 +120,66 @@ fn a_missing_library_is_one_line_that_says_what_to_do() {
     let (code, _, err) = home.run(&["run"]);
     assert_eq!(code, 2);
     assert!(err.contains("PROGRAM"), "{err}");
+    // Where cargo did not put the program, nothing is built.
+    let program = home.path().join("larder");
+    install(Path::new(env!("CARGO_BIN_EXE_larder")), &program);
+    let mut command = Command::new(&program);
+    command
+        .args(["run", "--sqlite", "--library"])
+        .arg(library());
+    let (code, _, err) = finish(command.args(["--", "true"]));
+    assert_eq!((code, err.lines().count()), (4, 1), "{err}");
+    for part in [
+        "liblarder_sqlite_preload.so is neither beside",
+        "cargo build --release -p larder-sqlite-preload",
+    ] {
+        assert!(err.contains(part), "{err}");
+    }
+}
+
+/// SQLite as a shared library, in the program itself or loaded while it runs.
+#[test]
+fn sqlite_gets_the_page_cache() {
+    let (home, malloc) = (Home::new(), library());
+    built("larder-sqlite-preload");
+    let program = "
+        #include <dlfcn.h>
+        int main(void) {
+          void *db, *library = dlopen(\"libsqlite3.so.0\", RTLD_NOW);
+          if (!library) return 77;
+          int (*open)(const char *, void **) = dlsym(library, \"sqlite3_open\");
+          int (*exec)(void *, const char *, void *, void *, void *) = dlsym(library, \"sqlite3_exec\");
+          if (open(\"\", &db)) return 1;
+          return exec(db, \"PRAGMA cache_size = 16; CREATE TABLE t (x); WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n \"
+            \"WHERE i < 9000) INSERT INTO t SELECT hex(zeroblob(200)) FROM n; SELECT count(*) FROM t WHERE x = 'y'\", 0, 0, 0);
+        }";
+    let Some(program) = compiled(&home, "sqlite", program) else {
+        return;
+    };
+    let (code, _, err) = run(&home, &malloc, &["--sqlite=1M,lru", "--", &program]);
+    if code == 77 {
+        eprintln!("skipped: there is no libsqlite3.so.0");
+        return;
+    }
+    assert_eq!(code, 0, "{err}");
+    assert!(err.contains("larder: SQLite's page cache, lru: "), "{err}");
+    let (code, _, err) = run(&home, &malloc, &["--json", "--sqlite", "--", &program]);
+    assert_eq!(code, 0, "{err}");
+    let json: serde_json::Value = serde_json::from_str(&err).unwrap();
+    let pages = &json["sqlite"];
+    assert_eq!(
+        (&pages["rule"], &pages["processes"]),
+        (&"adaptive".into(), &1.into()),
+        "{err}"
+    );
+    for count in ["hits", "misses", "evictions"] {
+        assert!(pages[count].as_u64().is_some_and(|n| n > 900), "{err}");
+    }
+    let (code, _, err) = run(&home, &malloc, &["--sqlite", "--", "true"]);
+    assert_eq!(code, 0, "{err}");
+    assert!(err.contains("SQLite's page cache was not used"), "{err}");
+    let (code, _, err) = run(&home, &malloc, &["--sqlite=best", "--", "true"]);
+    assert!(code == 2 && err.contains("'best' is no rule"), "{err}");
 }
 
 /// A program in C, or `None` with a line where there is no compiler.
@@ -366,6 +426,10 @@ fn an_installed_program_finds_its_library() {
     assert_eq!(
         at("debug_library").canonicalize().unwrap(),
         here.join("lib/liblarder_malloc_debug.so")
+    );
+    assert_eq!(
+        at("sqlite_library").canonicalize().unwrap(),
+        here.join("lib/liblarder_sqlite_preload.so")
     );
     let no_cargo = Path::new("/no/such/cargo");
     let words = ["run", "--", "ls", "-d", "/"];

@@ -17,5 +17,6 @@ mod page_suppliers;
 mod process_ids_contestants;
 mod process_ids_counts;
 mod resident;
+mod sqlite;
 mod zero_fill_alone;
 mod zero_fill_counts;

@@ -179,6 +179,13 @@ impl<const VERSION: u8> Linux247<VERSION> {
         }
     }
 
+    /// Parked pages are no part of the zone: else their share of the inactive target could not be met, and each eviction would go
+    /// round the active list for it.
+    fn fit_targets(&mut self) {
+        let zone = self.capacity.saturating_sub(self.pages.parked());
+        self.targets.resize(zone);
+    }
+
     fn free(&self) -> usize {
         self.capacity.saturating_sub(self.pages.total())
     }
@@ -417,16 +424,18 @@ impl<const VERSION: u8> Policy for Linux247<VERSION> {
 
     fn park(&mut self, frame: Frame) {
         self.pages.park(frame);
+        self.fit_targets();
     }
 
     fn unpark(&mut self, frame: Frame) {
         self.pages.unpark(frame);
+        self.fit_targets();
     }
 
     fn resize(&mut self, frames: usize) -> Result<(), PolicyError> {
         self.pages.grow(capacity(frames)?)?;
         self.capacity = frames;
-        self.targets.resize(frames);
+        self.fit_targets();
         Ok(())
     }
 

@@ -23,6 +23,8 @@ const REFERENCED: u8 = 1;
 pub(super) struct PageLists {
     /// With the Referenced bit.
     lists: Lists<3>,
+    /// Of each list, the pages that are parked.
+    parked: [usize; 3],
     age: Vec<u8>,
 }
 
@@ -30,6 +32,7 @@ impl PageLists {
     pub(super) fn new(frames: usize) -> Result<Self, PolicyError> {
         Ok(Self {
             lists: Lists::new(frames)?,
+            parked: [0; 3],
             age: table(frames, 0)?,
         })
     }
@@ -43,14 +46,20 @@ impl PageLists {
         self.lists.bytes() + self.age.capacity()
     }
 
+    /// Pages on a list, without the parked ones: reclaim reaches these no more than those of another zone.
     pub(super) fn len(&self, on: On) -> usize {
-        self.lists.len(on as usize)
+        self.lists.len(on as usize) - self.parked[on as usize]
+    }
+
+    pub(super) fn parked(&self) -> usize {
+        self.parked.iter().sum()
     }
 
     pub(super) fn inactive(&self) -> usize {
         self.len(On::Dirty) + self.len(On::Clean)
     }
 
+    /// Pages on all lists, parked ones among them.
     pub(super) fn total(&self) -> usize {
         self.lists.total()
     }
@@ -100,10 +109,12 @@ impl PageLists {
     }
 
     pub(super) fn park(&mut self, page: Frame) {
+        self.parked[self.lists.list_of(page)] += 1;
         self.lists.park(page);
     }
 
     pub(super) fn unpark(&mut self, page: Frame) {
+        self.parked[self.lists.list_of(page)] -= 1;
         self.lists.unpark(page);
     }
 

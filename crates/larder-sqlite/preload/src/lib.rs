@@ -1,14 +1,19 @@
-//! larder's page cache for a program that links to `libsqlite3.so` and knows nothing of larder:
+//! larder's page cache for a program that uses `libsqlite3.so` and knows nothing of larder:
 //!
 //! ```text
 //! LD_PRELOAD=liblarder_sqlite_preload.so LARDER_SQLITE=s3-fifo LARDER_SQLITE_BUDGET=256M sqlite3 big.db
 //! ```
 //!
 //! `LARDER_SQLITE` names the rule, and `off` leaves SQLite alone. `LARDER_SQLITE_BUDGET` is the budget of all connections in bytes, or
-//! with K, M or G. A program that loads SQLite while it runs, or has it linked in, keeps SQLite's own cache.
+//! with K, M or G. A program that has SQLite linked in keeps SQLite's own cache.
+//!
+//! `LARDER_SQLITE_STATS=FILE` asks for a line of JSON at the end of each process that used the cache. `larder run --sqlite` reads it.
 
 use core::ffi::{c_int, c_void};
 use std::env;
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::OnceLock;
 
 use larder_sqlite::Config;
 
@@ -18,6 +23,14 @@ type ConfigFn = unsafe extern "C" fn(c_int, ...) -> c_int;
 #[used]
 #[unsafe(link_section = ".init_array")]
 static START: extern "C" fn() = start;
+
+/// And this after it, and after what the program registered for its end.
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static END: extern "C" fn() = end;
+
+/// Where the line goes. Kept from the start: a program may change its environment.
+static STATS: OnceLock<PathBuf> = OnceLock::new();
 
 extern "C" fn start() {
     if let Err(why) = install() {
@@ -30,9 +43,7 @@ fn install() -> Result<(), String> {
     if rule == "off" {
         return Ok(());
     }
-    // SAFETY: the name ends in a zero byte.
-    let config: *mut c_void =
-        unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"sqlite3_config".as_ptr()) };
+    let config = sqlite3_config();
     if config.is_null() {
         return Ok(());
     }
@@ -49,7 +60,56 @@ fn install() -> Result<(), String> {
         settings = settings.budget_bytes(bytes);
     }
     // SAFETY: `main` has not begun, so there is one thread, which is not in SQLite.
-    unsafe { larder_sqlite::install_into(&settings, config) }.map_err(|why| why.to_string())
+    unsafe { larder_sqlite::install_into(&settings, config) }.map_err(|why| why.to_string())?;
+    // SAFETY: no pointers. A program with more rights than its caller writes no file that the caller names.
+    if unsafe { libc::getauxval(libc::AT_SECURE) } == 0
+        && let Some(path) = env::var_os("LARDER_SQLITE_STATS")
+    {
+        let _ = STATS.set(path.into());
+    }
+    Ok(())
+}
+
+/// SQLite's function; null where there is no SQLite.
+fn sqlite3_config() -> *mut c_void {
+    let name = c"sqlite3_config".as_ptr();
+    // SAFETY: the name ends in a zero byte.
+    let linked = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name) };
+    if !linked.is_null() {
+        return linked;
+    }
+    // A module that the program loads later, such as Python's, gets the library that is there by then. It lends its names to no other.
+    // SAFETY: the names end in zero bytes, and the library stays.
+    unsafe {
+        match libc::dlopen(
+            c"libsqlite3.so.0".as_ptr(),
+            libc::RTLD_LAZY | libc::RTLD_LOCAL,
+        ) {
+            library if library.is_null() => library,
+            library => libc::dlsym(library, name),
+        }
+    }
+}
+
+extern "C" fn end() {
+    let stats = larder_sqlite::stats();
+    if let Some(path) = STATS.get()
+        && stats.hits + stats.misses > 0
+        && let Ok(mut file) = std::fs::OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(path)
+    {
+        let line = format!(
+            "{{\"pid\":{},\"hits\":{},\"misses\":{},\"evictions\":{}}}\n",
+            std::process::id(),
+            stats.hits,
+            stats.misses,
+            stats.evictions
+        );
+        // One call, so that the lines of several processes do not mix. At the program's end no caller hears of a failure.
+        let _ = file.write_all(line.as_bytes());
+    }
 }
 
 fn bytes(text: &str) -> Option<usize> {

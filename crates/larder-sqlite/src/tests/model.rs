@@ -150,7 +150,7 @@ impl<P: Policy> Driven<P> {
                 self.cache().truncate(from);
                 self.pages.retain(|&key, _| key < from);
             }
-            61 => self.set_limit([1, 12, 40, 90][dice.below(4) as usize]),
+            61 => self.set_limit([0, 1, 12, 40, 90][dice.below(5) as usize]),
             62 if dice.below(8) == 0 => {
                 self.cache().shrink();
                 if self.purgeable {

@@ -3,6 +3,7 @@
 mod names;
 mod profile;
 mod said;
+mod sqlite;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -22,6 +23,7 @@ use super::output::print_json;
 use crate::preload::larder::{MALLOC, MALLOC_DEBUG};
 use profile::{Alive, Files};
 use said::Said;
+use sqlite::{PageCache, Pages, Preloaded};
 
 /// Run a program on larder's malloc, and say what it allocated.
 #[derive(Debug, Args)]
@@ -38,6 +40,9 @@ freed one, a double free, a free of a wrong pointer, a wrong size, alignment or 
 the allocation and of the free, and aborts the program: exit code 134. `leaks` lists the blocks that nothing points to at \
 the end; `fail=N` makes every N-th allocation fail. docs/malloc.md has all options.
 
+--sqlite also gives libsqlite3.so larder's page cache (docs/sqlite.md), and says what it did. SQLite that is linked into the \
+program keeps its own.
+
 Examples:
   larder run -- python3 script.py
   larder run --stats --mode per-cpu -- make -j8
@@ -47,6 +52,7 @@ Examples:
   larder run --debug guard=100,keep-going -- ./server
   larder run --heap-profile heap.pb.gz -- ./server && go tool pprof -http=: heap.pb.gz
   larder run --leaks -- ./test
+  larder run --sqlite=s3-fifo,256M -- sqlite3 big.db
 
 Exit codes of larder's own: 2 wrong usage, 4 the library or the program is missing, 5 a file cannot be written.")]
 pub(super) struct Run {
@@ -78,6 +84,10 @@ pub(super) struct Run {
     /// Mean bytes between samples, 1 to 1 GiB [default: 524288].
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=1 << 30))]
     heap_profile_interval: Option<u32>,
+    /// Also preload SQLite's page cache, with a replacement rule [default: adaptive], a budget of all connections in bytes, where K, M
+    /// or G may follow [default: none], or both.
+    #[arg(long, value_name = "RULE,BYTES", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    sqlite: Option<PageCache>,
     /// Also print the size classes.
     #[arg(long)]
     stats: bool,
@@ -125,6 +135,8 @@ pub(super) fn run(global: &Global, args: &Run, out: &mut dyn Write) -> Outcome {
     let library = library
         .find_or_build(args.library.as_deref(), hint)
         .map_err(Failure::refused)?;
+    let page_cache = args.sqlite.as_ref().map(|asked| asked.find(hint));
+    let page_cache = page_cache.transpose()?;
     let [program, words @ ..] = args.program.as_slice() else {
         return Err(Failure::usage("name the program to run"));
     };
@@ -134,7 +146,7 @@ pub(super) fn run(global: &Global, args: &Run, out: &mut dyn Write) -> Outcome {
     let mut command = Command::new(program);
     command
         .args(words)
-        .env("LD_PRELOAD", preload(&library))
+        .env("LD_PRELOAD", preload(library, page_cache.as_ref()))
         .env("LARDER_MALLOC_STATS", &lines.0);
     if let Some(mode) = args.mode {
         command.env("LARDER_MALLOC_MODE", mode.name());
@@ -161,6 +173,9 @@ pub(super) fn run(global: &Global, args: &Run, out: &mut dyn Write) -> Outcome {
             command.env("LARDER_HEAP_PROFILE_INTERVAL", bytes.to_string());
         }
     }
+    if let Some(page_cache) = &page_cache {
+        page_cache.environment(&mut command);
+    }
     out.flush()?;
     let mut child = command.spawn().map_err(|e| {
         Failure::refused(format!(
@@ -182,7 +197,13 @@ pub(super) fn run(global: &Global, args: &Run, out: &mut dyn Write) -> Outcome {
         args.leaks.then(|| files.alive(pid)).transpose()
     });
     let alive = alive.transpose()?.flatten();
-    tell(global, args, &said, alive.as_ref(), status)?;
+    let pages = page_cache.map(Preloaded::said).transpose()?;
+    tell(
+        global,
+        args,
+        (&said, alive.as_ref(), pages.as_ref()),
+        status,
+    )?;
     match code(status) {
         0 => Ok(()),
         // The program's own code, whatever it means: the commands' failures have no such thing.
@@ -233,9 +254,13 @@ fn said<T>(text: &str, read: fn(&str) -> Option<T>, wanted: &str) -> Result<Stri
     }
 }
 
-/// The library before whatever is preloaded already.
-fn preload(library: &Path) -> OsString {
-    let mut all = library.as_os_str().to_owned();
+/// The libraries before whatever is preloaded already.
+fn preload(malloc: PathBuf, page_cache: Option<&Preloaded>) -> OsString {
+    let mut all = malloc.into_os_string();
+    if let Some(page_cache) = page_cache {
+        all.push(":");
+        all.push(page_cache.library());
+    }
     if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|o| !o.is_empty()) {
         all.push(":");
         all.push(others);
@@ -254,8 +279,7 @@ pub(super) fn code(status: ExitStatus) -> i32 {
 fn tell(
     global: &Global,
     args: &Run,
-    said: &Said,
-    alive: Option<&Alive>,
+    (said, alive, pages): (&Said, Option<&Alive>, Option<&Pages>),
     status: ExitStatus,
 ) -> Outcome {
     let mut text = Vec::new();
@@ -268,12 +292,16 @@ fn tell(
             "allocated": said.own,
             "others": said.others,
             "alive": alive,
+            "sqlite": pages,
         });
         print_json(&mut text, &json)?;
     } else {
         said.print(args.stats, &mut text)?;
         if let Some(alive) = alive {
             alive.print(&mut text)?;
+        }
+        if let Some(pages) = pages {
+            pages.print(&mut text)?;
         }
     }
     match &args.out {
