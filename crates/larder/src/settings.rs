@@ -8,6 +8,11 @@
 //! zeroing = "avx2"          # or "auto", "portable", "sse2", "avx512", "stosb"
 //! prezero = false
 //!
+//! [malloc]
+//! mode = "per-thread"       # or "per-cpu", "locked"
+//! decay_ms = 1000           # or "never"
+//! cache_bytes = "auto"      # or a number
+//!
 //! [evidence.pages.cluster_pages]
 //! run = "3f9c0e12"
 //! because = "the smallest cluster within 3 % of the best"
@@ -23,9 +28,12 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::time::Duration;
 
 use serde::Deserialize;
 
+use crate::heap::HeapMode;
+use crate::heap::global::{cache_bytes, decay_time};
 use crate::os::zero::Zeroing;
 use crate::pages::ClusterSize;
 
@@ -76,12 +84,66 @@ pub enum SettingsError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct PageSettings {
-    /// Pages of a cluster; `None` when the file does not say.
+    /// Pages of a cluster; `None` when the file does not say. [`ClusterSize::AUTO`] of a pool means this.
     pub cluster_pages: Option<ClusterSize>,
     /// Routine that zeroes a page; `None` when the file does not say or says `auto`.
     pub zeroing: Option<Zeroing>,
     /// Whether a helper keeps a pre-zeroed stock.
     pub prezero: bool,
+}
+
+/// What the file says about the malloc: the heap behind [`Larder`](crate::heap::Larder), and the malloc that is preloaded.
+///
+/// That heap is made with the program's first allocation, which is before the program can read a file. So its settings come in
+/// the environment.
+///
+/// ```
+/// # use larder::settings::Settings;
+/// let settings: Settings = "version = 1\n[malloc]\ndecay_ms = 300\ncache_bytes = \"auto\"\n".parse()?;
+/// assert_eq!(settings.malloc().environment(), [("LARDER_MALLOC_DECAY", "300".to_owned())]);
+/// # Ok::<(), larder::settings::SettingsError>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct MallocSettings {
+    /// Which magazines serve; `None` when the file does not say.
+    pub mode: Option<HeapMode>,
+    /// How long free memory stays, [`Duration::MAX`] for ever; `None` when the file does not say.
+    pub decay: Option<Duration>,
+    /// Bytes of free memory that stay beside as much as is in use; `None` when the file does not say or says `auto`.
+    pub cached_bytes: Option<usize>,
+}
+
+impl MallocSettings {
+    /// The environment variables with which a program's malloc follows these settings.
+    ///
+    /// ```no_run
+    /// # use larder::settings::Settings;
+    /// let settings = Settings::read("larder.toml".as_ref())?;
+    /// std::process::Command::new("server")
+    ///     .env("LD_PRELOAD", "/usr/local/lib/liblarder_malloc.so")
+    ///     .envs(settings.malloc().environment())
+    ///     .spawn()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn environment(&self) -> Vec<(&'static str, String)> {
+        let decay = self.decay.map(|decay| match decay {
+            Duration::MAX => "never".to_owned(),
+            decay => decay.as_millis().to_string(),
+        });
+        [
+            ("LARDER_MALLOC_MODE", self.mode.map(|m| m.name().to_owned())),
+            ("LARDER_MALLOC_DECAY", decay),
+            (
+                "LARDER_MALLOC_CACHE",
+                self.cached_bytes.map(|n| n.to_string()),
+            ),
+        ]
+        .into_iter()
+        .filter_map(|(name, word)| Some((name, word?)))
+        .collect()
+    }
 }
 
 /// Why a value was written.
@@ -122,6 +184,7 @@ pub struct Evidence {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Settings {
     pages: PageSettings,
+    malloc: MallocSettings,
     evidence: BTreeMap<String, BTreeMap<String, Evidence>>,
 }
 
@@ -132,23 +195,78 @@ struct RawFile {
     #[serde(default)]
     pages: RawPages,
     #[serde(default)]
+    malloc: RawMalloc,
+    #[serde(default)]
     evidence: BTreeMap<String, BTreeMap<String, Evidence>>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields)]
 struct RawPages {
-    cluster_pages: Option<RawCluster>,
+    cluster_pages: Option<RawNumber>,
     zeroing: Option<String>,
     #[serde(default)]
     prezero: bool,
 }
 
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields)]
+struct RawMalloc {
+    mode: Option<String>,
+    decay_ms: Option<RawNumber>,
+    cache_bytes: Option<RawNumber>,
+}
+
+impl RawMalloc {
+    /// # Errors
+    /// Names the key, its value and what it may be.
+    fn read(self) -> Result<MallocSettings, String> {
+        let Self {
+            mode,
+            decay_ms,
+            cache_bytes: cache,
+        } = self;
+        let modes = [HeapMode::PerThread, HeapMode::PerCpu, HeapMode::Locked];
+        let mode = mode.map(|word| {
+            let named = modes.into_iter().find(|mode| mode.name() == word);
+            named.ok_or_else(|| {
+                format!("malloc.mode: '{word}' is none of per-thread, per-cpu, locked")
+            })
+        });
+        let decay = decay_ms.map(|number| {
+            let word = number.word();
+            let is = "no number of milliseconds from 0 to 86400000, and not \"never\"";
+            decay_time(&word).ok_or_else(|| format!("malloc.decay_ms: '{word}' is {is}"))
+        });
+        let cache = cache.map(RawNumber::word).filter(|word| word != "auto");
+        let cached_bytes = cache.map(|word| {
+            let is = "no number of bytes, and not \"auto\"";
+            cache_bytes(&word).ok_or_else(|| format!("malloc.cache_bytes: '{word}' is {is}"))
+        });
+        Ok(MallocSettings {
+            mode: mode.transpose()?,
+            decay: decay.transpose()?,
+            cached_bytes: cached_bytes.transpose()?,
+        })
+    }
+}
+
+/// A number, or a word in its place.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum RawCluster {
-    Pages(i64),
-    Name(String),
+enum RawNumber {
+    Number(i64),
+    Word(String),
+}
+
+impl RawNumber {
+    /// As the environment has it.
+    fn word(self) -> String {
+        match self {
+            Self::Number(n) => n.to_string(),
+            Self::Word(word) => word,
+        }
+    }
 }
 
 impl Settings {
@@ -195,6 +313,20 @@ impl Settings {
         self.pages
     }
 
+    /// What it says about the malloc.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use larder::settings::Settings;
+    /// let settings: Settings = "version = 1\n[malloc]\ndecay_ms = \"never\"\n".parse()?;
+    /// assert_eq!(settings.malloc().decay, Some(Duration::MAX));
+    /// # Ok::<(), larder::settings::SettingsError>(())
+    /// ```
+    #[must_use]
+    pub fn malloc(&self) -> MallocSettings {
+        self.malloc
+    }
+
     /// Why a value was written, for instance of `pages`, `cluster_pages`.
     ///
     /// ```
@@ -227,15 +359,12 @@ impl Settings {
                 raw.version
             )));
         }
-        let cluster_pages = match raw.pages.cluster_pages {
-            None => None,
-            Some(RawCluster::Pages(n)) => Some(n.to_string()),
-            Some(RawCluster::Name(name)) => Some(name),
-        };
-        let cluster_pages = cluster_pages
-            .map(|text| {
-                text.parse::<ClusterSize>()
-                    .map_err(|e| invalid(format!("pages.cluster_pages: {e}")))
+        let cluster_pages = raw
+            .pages
+            .cluster_pages
+            .map(|number| {
+                let size = number.word().parse::<ClusterSize>();
+                size.map_err(|e| invalid(format!("pages.cluster_pages: {e}")))
             })
             .transpose()?;
         let zeroing = match raw.pages.zeroing.as_deref() {
@@ -251,6 +380,7 @@ impl Settings {
                 zeroing,
                 prezero: raw.pages.prezero,
             },
+            malloc: raw.malloc.read().map_err(invalid)?,
             evidence: raw.evidence,
         })
     }
