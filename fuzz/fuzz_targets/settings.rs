@@ -7,8 +7,9 @@ use larder::settings::Settings;
 use larder_fuzz::mutate_from;
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 
-const GOOD: [&str; 3] = [
+const GOOD: [&str; 4] = [
     "version = 1\n",
+    "version = 1\n[malloc]\nmode = \"per-cpu\"\ndecay_ms = \"never\"\ncache_bytes = 1000\n",
     "version = 1\n[pages]\ncluster_pages = \"auto\"\nzeroing = \"auto\"\nprezero = false\n",
     "version = 1\n[pages]\ncluster_pages = 128\nzeroing = \"avx2\"\nprezero = true\n\
      [evidence.pages.cluster_pages]\nrun = \"3f9c\"\nbecause = \"b\"\nratio = 1.01\nlo = 0.99\nhi = 1.03\n\
@@ -38,6 +39,8 @@ fuzz_target!(init: good_ones_are_read(), |text: &str| {
                 .reserve_bytes(1 << 20)
                 .settings(&settings);
             assert!(builder.build().is_ok(), "accepted, but no pool can be made of it");
+            let words = settings.malloc().environment();
+            assert!(words.iter().all(|(_, word)| !word.is_empty()));
         }
         Err(error) => assert!(error.to_string().len() > "settings: ".len()),
     }

@@ -12,6 +12,11 @@
 //! policy = "lirs"           # of a block cache
 //! bytes = 268435456
 //!
+//! [malloc]
+//! mode = "per-thread"       # or "per-cpu", "locked"
+//! decay_ms = 1000           # or "never"
+//! cache_bytes = "auto"      # or a number
+//!
 //! [evidence.pages.cluster_pages]
 //! run = "3f9c0e12"
 //! because = "the smallest cluster within 3 % of the best"
@@ -27,9 +32,12 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::time::Duration;
 
 use serde::Deserialize;
 
+use crate::heap::HeapMode;
+use crate::heap::global::{cache_bytes, decay_time};
 use crate::os::zero::Zeroing;
 use crate::pages::ClusterSize;
 
@@ -80,7 +88,7 @@ pub enum SettingsError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct PageSettings {
-    /// Pages of a cluster; `None` when the file does not say.
+    /// Pages of a cluster; `None` when the file does not say. [`ClusterSize::AUTO`] of a pool means this.
     pub cluster_pages: Option<ClusterSize>,
     /// Routine that zeroes a page; `None` when the file does not say or says `auto`.
     pub zeroing: Option<Zeroing>,
@@ -105,6 +113,60 @@ pub struct CacheSettings {
     pub policy: Option<String>,
     /// Bytes of blocks in memory; `None` when the file does not say.
     pub bytes: Option<usize>,
+}
+
+/// What the file says about the malloc: the heap behind [`Larder`](crate::heap::Larder), and the malloc that is preloaded.
+///
+/// That heap is made with the program's first allocation, which is before the program can read a file. So its settings come in
+/// the environment.
+///
+/// ```
+/// # use larder::settings::Settings;
+/// let settings: Settings = "version = 1\n[malloc]\ndecay_ms = 300\ncache_bytes = \"auto\"\n".parse()?;
+/// assert_eq!(settings.malloc().environment(), [("LARDER_MALLOC_DECAY", "300".to_owned())]);
+/// # Ok::<(), larder::settings::SettingsError>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct MallocSettings {
+    /// Which magazines serve; `None` when the file does not say.
+    pub mode: Option<HeapMode>,
+    /// How long free memory stays, [`Duration::MAX`] for ever; `None` when the file does not say.
+    pub decay: Option<Duration>,
+    /// Bytes of free memory that stay beside as much as is in use; `None` when the file does not say or says `auto`.
+    pub cached_bytes: Option<usize>,
+}
+
+impl MallocSettings {
+    /// The environment variables with which a program's malloc follows these settings.
+    ///
+    /// ```no_run
+    /// # use larder::settings::Settings;
+    /// let settings = Settings::read("larder.toml".as_ref())?;
+    /// std::process::Command::new("server")
+    ///     .env("LD_PRELOAD", "/usr/local/lib/liblarder_malloc.so")
+    ///     .envs(settings.malloc().environment())
+    ///     .spawn()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn environment(&self) -> Vec<(&'static str, String)> {
+        let decay = self.decay.map(|decay| match decay {
+            Duration::MAX => "never".to_owned(),
+            decay => decay.as_millis().to_string(),
+        });
+        [
+            ("LARDER_MALLOC_MODE", self.mode.map(|m| m.name().to_owned())),
+            ("LARDER_MALLOC_DECAY", decay),
+            (
+                "LARDER_MALLOC_CACHE",
+                self.cached_bytes.map(|n| n.to_string()),
+            ),
+        ]
+        .into_iter()
+        .filter_map(|(name, word)| Some((name, word?)))
+        .collect()
+    }
 }
 
 /// Why a value was written.
@@ -146,6 +208,7 @@ pub struct Evidence {
 pub struct Settings {
     pages: PageSettings,
     cache: CacheSettings,
+    malloc: MallocSettings,
     evidence: BTreeMap<String, BTreeMap<String, Evidence>>,
 }
 
@@ -158,23 +221,78 @@ struct RawFile {
     #[serde(default)]
     cache: CacheSettings,
     #[serde(default)]
+    malloc: RawMalloc,
+    #[serde(default)]
     evidence: BTreeMap<String, BTreeMap<String, Evidence>>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields)]
 struct RawPages {
-    cluster_pages: Option<RawCluster>,
+    cluster_pages: Option<RawNumber>,
     zeroing: Option<String>,
     #[serde(default)]
     prezero: bool,
 }
 
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields)]
+struct RawMalloc {
+    mode: Option<String>,
+    decay_ms: Option<RawNumber>,
+    cache_bytes: Option<RawNumber>,
+}
+
+impl RawMalloc {
+    /// # Errors
+    /// Names the key, its value and what it may be.
+    fn read(self) -> Result<MallocSettings, String> {
+        let Self {
+            mode,
+            decay_ms,
+            cache_bytes: cache,
+        } = self;
+        let modes = [HeapMode::PerThread, HeapMode::PerCpu, HeapMode::Locked];
+        let mode = mode.map(|word| {
+            let named = modes.into_iter().find(|mode| mode.name() == word);
+            named.ok_or_else(|| {
+                format!("malloc.mode: '{word}' is none of per-thread, per-cpu, locked")
+            })
+        });
+        let decay = decay_ms.map(|number| {
+            let word = number.word();
+            let is = "no number of milliseconds from 0 to 86400000, and not \"never\"";
+            decay_time(&word).ok_or_else(|| format!("malloc.decay_ms: '{word}' is {is}"))
+        });
+        let cache = cache.map(RawNumber::word).filter(|word| word != "auto");
+        let cached_bytes = cache.map(|word| {
+            let is = "no number of bytes, and not \"auto\"";
+            cache_bytes(&word).ok_or_else(|| format!("malloc.cache_bytes: '{word}' is {is}"))
+        });
+        Ok(MallocSettings {
+            mode: mode.transpose()?,
+            decay: decay.transpose()?,
+            cached_bytes: cached_bytes.transpose()?,
+        })
+    }
+}
+
+/// A number, or a word in its place.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum RawCluster {
-    Pages(i64),
-    Name(String),
+enum RawNumber {
+    Number(i64),
+    Word(String),
+}
+
+impl RawNumber {
+    /// As the environment has it.
+    fn word(self) -> String {
+        match self {
+            Self::Number(n) => n.to_string(),
+            Self::Word(word) => word,
+        }
+    }
 }
 
 impl Settings {
@@ -234,6 +352,20 @@ impl Settings {
         &self.cache
     }
 
+    /// What it says about the malloc.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use larder::settings::Settings;
+    /// let settings: Settings = "version = 1\n[malloc]\ndecay_ms = \"never\"\n".parse()?;
+    /// assert_eq!(settings.malloc().decay, Some(Duration::MAX));
+    /// # Ok::<(), larder::settings::SettingsError>(())
+    /// ```
+    #[must_use]
+    pub fn malloc(&self) -> MallocSettings {
+        self.malloc
+    }
+
     /// Why a value was written, for instance of `pages`, `cluster_pages`.
     ///
     /// ```
@@ -266,15 +398,12 @@ impl Settings {
                 raw.version
             )));
         }
-        let cluster_pages = match raw.pages.cluster_pages {
-            None => None,
-            Some(RawCluster::Pages(n)) => Some(n.to_string()),
-            Some(RawCluster::Name(name)) => Some(name),
-        };
-        let cluster_pages = cluster_pages
-            .map(|text| {
-                text.parse::<ClusterSize>()
-                    .map_err(|e| invalid(format!("pages.cluster_pages: {e}")))
+        let cluster_pages = raw
+            .pages
+            .cluster_pages
+            .map(|number| {
+                let size = number.word().parse::<ClusterSize>();
+                size.map_err(|e| invalid(format!("pages.cluster_pages: {e}")))
             })
             .transpose()?;
         let zeroing = match raw.pages.zeroing.as_deref() {
@@ -291,6 +420,7 @@ impl Settings {
                 prezero: raw.pages.prezero,
             },
             cache: raw.cache,
+            malloc: raw.malloc.read().map_err(invalid)?,
             evidence: raw.evidence,
         })
     }

@@ -231,11 +231,18 @@ impl Summary {
 
     /// How to use the settings; empty without one.
     pub(super) fn use_it(&self) -> String {
+        // The malloc reads no file.
+        let of_malloc = |s: &Recommendation| s.key.starts_with("malloc.");
+        let program = match self.settings.iter().any(of_malloc) {
+            true => "[larder run] PROGRAM",
+            false => "PROGRAM",
+        };
         match &self.settings_file {
             _ if self.settings.is_empty() => String::new(),
-            Some(file) => format!("  Use it: LARDER_SETTINGS={} PROGRAM", file.display()),
-            None => "  Use it: larder settings --write FILE, then LARDER_SETTINGS=FILE PROGRAM"
-                .to_owned(),
+            Some(file) => format!("  Use it: LARDER_SETTINGS={} {program}", file.display()),
+            None => {
+                format!("  Use it: larder settings --write F, then LARDER_SETTINGS=F {program}")
+            }
         }
     }
 

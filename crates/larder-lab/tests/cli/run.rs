@@ -325,6 +325,76 @@ fn seconds_between_rounds_that_mean_nothing_are_refused() {
     assert_eq!((code, out.as_str()), (0, "ran\n"), "{err}");
 }
 
+#[test]
+fn settings_reach_the_malloc_where_nothing_else_says_otherwise() {
+    let (home, library) = (Home::new(), library());
+    let file = home.path().join("s.toml");
+    let text = "version = 1\n[malloc]\nmode = \"locked\"\ndecay_ms = 250\ncache_bytes = 4096\n";
+    std::fs::write(&file, text).unwrap();
+    let echo =
+        "echo $LARDER_MALLOC_MODE $LARDER_MALLOC_DECAY $LARDER_MALLOC_CACHE $LARDER_SETTINGS";
+    let with = |variable: (&str, &str), words: &[&str]| {
+        let mut command = home.larder(&["run", "--library"]);
+        let command = command.arg(&library).args(words);
+        finish(
+            command
+                .args(["--", "sh", "-c", echo])
+                .env(variable.0, variable.1),
+        )
+    };
+    let words = ["--settings", "s.toml", "--decay", "7"];
+    let (code, out, err) = with(("LARDER_MALLOC_CACHE", "9"), &words);
+    assert_eq!((code, out.as_str()), (0, "locked 7 9 s.toml\n"), "{err}");
+    assert!(err.starts_with("larder: locked; "), "{err}");
+    let (code, out, err) = with(("LARDER_SETTINGS", "s.toml"), &[]);
+    assert_eq!(
+        (code, out.as_str()),
+        (0, "locked 250 4096 s.toml\n"),
+        "{err}"
+    );
+    std::fs::write(&file, "version = 1\n[malloc]\ndecay = 7\n").unwrap();
+    let (code, out, err) = with(("LARDER_SETTINGS", "s.toml"), &[]);
+    assert_eq!((code, out.as_str()), (5, ""), "{err}");
+    assert!(err.contains("s.toml") && err.contains("decay"), "{err}");
+}
+
+#[test]
+fn hardened_mode_and_guarded_blocks_are_asked_for_by_a_word() {
+    let (home, library) = (Home::new(), library());
+    let text = r#"
+#include <stdlib.h>
+int main(int argc, char **argv) {
+  volatile char *p = malloc(100);
+  if (argc > 1) p[100] = 1;
+  free((void *)p);
+  return p[0] & 0;
+}"#;
+    let Some(misuse) = compiled(&home, "misuse", text) else {
+        return;
+    };
+    // It only reads what is free.
+    let (code, _, err) = run(&home, &library, &["--hardened", "--", &misuse]);
+    assert_eq!(code, 0, "{err}");
+    let (code, _, err) = run(&home, &library, &["--hardened", "--", &misuse, "write"]);
+    assert!(code == 134 && err.contains("larder: overflow"), "{err}");
+    let (code, _, err) = run(&home, &library, &["--guard-samples=1", "--", &misuse]);
+    assert!(
+        code == 139 && err.contains("larder: use after free"),
+        "{err}"
+    );
+    // Without a number the next word is not taken for one.
+    let echo = ["--guard-samples", "sh", "-c", "echo $LARDER_GUARD_SAMPLES"];
+    let (code, out, err) = run(&home, &library, &echo);
+    assert_eq!((code, out.as_str()), (0, "on\n"), "{err}");
+    for words in [
+        ["--guard-samples=0", "true"],
+        ["--guard-samples=1K", "true"],
+    ] {
+        let (code, _, err) = run(&home, &library, &words);
+        assert!(code == 2 && err.contains("say a number of bytes"), "{err}");
+    }
+}
+
 /// The program in a folder as cargo makes it, in which there is no library.
 fn in_a_cargo_folder(home: &Home) -> PathBuf {
     let folder = home.path().join("target/debug");

@@ -59,6 +59,8 @@ enum Backing {
 pub struct PagePoolBuilder {
     system: Arc<dyn System>,
     cluster: Option<ClusterSize>,
+    /// What a settings file says, and `auto` means.
+    measured: Option<ClusterSize>,
     limit_bytes: Option<usize>,
     reserve_bytes: Option<usize>,
     populate: bool,
@@ -79,6 +81,7 @@ impl Default for PagePoolBuilder {
         Self {
             system: Arc::new(Linux),
             cluster: None,
+            measured: None,
             limit_bytes: None,
             reserve_bytes: None,
             populate: true,
@@ -360,7 +363,8 @@ impl PagePoolBuilder {
         self
     }
 
-    /// Takes over what a settings file says, where nothing was set by hand.
+    /// Takes over what a settings file says, where nothing was set by hand. Its size of clusters is then what
+    /// [`ClusterSize::AUTO`] means to this pool.
     ///
     /// ```
     /// # use larder::{pages::{ClusterSize, PagePool}, settings::Settings};
@@ -368,13 +372,15 @@ impl PagePoolBuilder {
     /// let by_hand = PagePool::builder().cluster(ClusterSize::pages(32)?).settings(&settings).build()?;
     /// assert_eq!(PagePool::builder().settings(&settings).build()?.cluster_pages(), 64);
     /// assert_eq!(by_hand.cluster_pages(), 32);
+    /// by_hand.set_cluster(ClusterSize::AUTO);
+    /// assert_eq!(by_hand.cluster_pages(), 64);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[cfg(feature = "settings")]
     #[must_use]
     pub fn settings(mut self, settings: &crate::settings::Settings) -> Self {
         let pages = settings.pages();
-        self.cluster = self.cluster.or(pages.cluster_pages);
+        self.measured = self.measured.or(pages.cluster_pages);
         self.zeroing = self.zeroing.or(pages.zeroing);
         if pages.prezero && self.helper.is_none() {
             self.helper = Some(HelperConfig {
@@ -398,6 +404,7 @@ impl PagePoolBuilder {
         if self.environment {
             self = self.read_environment()?;
         }
+        let measured = self.measured.unwrap_or_default();
         let page = page_size();
         let limit_pages = match self.limit_bytes {
             None => usize::MAX,
@@ -416,7 +423,7 @@ impl PagePoolBuilder {
                 system: self.system,
                 span,
                 committed: matches!(self.backing, Backing::Hugetlb(_) | Backing::Shared),
-                cluster_pages: self.cluster.unwrap_or_default().resolve(),
+                cluster_pages: self.cluster.unwrap_or_default().or(measured).resolve(),
                 limit_pages,
                 // Memory that was freed lazily may still go from under a reader; a write per page ends that.
                 populate: self.populate || give_back == Some(Decommit::Free),
@@ -429,6 +436,7 @@ impl PagePoolBuilder {
                 most_rounds: self.magazine.1,
                 mode: self.mode.unwrap_or_else(mode),
             },
+            measured,
             routine: self.zeroing.map(Zeroing::routine),
             decay_ns: u64::try_from(self.decay.as_nanos()).unwrap_or(u64::MAX),
             descriptor,
@@ -443,6 +451,7 @@ impl PagePoolBuilder {
 
     fn read_environment(mut self) -> Result<Self, PoolError> {
         if self.cluster.is_none()
+            && self.measured.is_none()
             && let Some(text) = std::env::var_os(ENV_CLUSTER)
         {
             self.cluster = Some(text.to_string_lossy().parse()?);

@@ -21,8 +21,9 @@ use crate::os::half_l2_pages;
 pub struct ClusterSize(Option<usize>);
 
 impl ClusterSize {
-    /// Chosen from this machine's caches: the largest power of two that fills at most half of the L2 cache, between 64
-    /// (above 33 pages the kernel flushes the TLB once instead of page by page) and 512 (2 MiB).
+    /// What the settings of the pool say was measured, else chosen from this machine's caches: the largest power of two
+    /// that fills at most half of the L2 cache, between 64 (above 33 pages the kernel flushes the TLB once instead of page
+    /// by page) and 512 (2 MiB).
     pub const AUTO: Self = Self(None);
 
     /// A number of pages from 1 to [`MAX_CLUSTER_PAGES`].
@@ -46,7 +47,7 @@ impl ClusterSize {
         }
     }
 
-    /// The number of pages.
+    /// The number of pages, without settings.
     ///
     /// ```
     /// use larder::pages::ClusterSize;
@@ -56,6 +57,11 @@ impl ClusterSize {
     pub fn resolve(self) -> usize {
         self.0
             .unwrap_or_else(|| (1 << half_l2_pages().max(1).ilog2()).clamp(64, 512))
+    }
+
+    /// This size, or what was measured instead of [`AUTO`](Self::AUTO).
+    pub(super) fn or(self, measured: Self) -> Self {
+        Self(self.0.or(measured.0))
     }
 }
 

@@ -10,6 +10,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+use super::cluster_size::ClusterSize;
 use super::clusters::{Clusters, ClustersConfig};
 use super::error::PoolError;
 use super::round;
@@ -54,6 +55,8 @@ pub(super) struct Inner {
     pub(super) stock: Stock,
     pub(super) zeroed: Stock,
     pub(super) clusters: Clusters,
+    /// What [`ClusterSize::AUTO`] means to this pool.
+    pub(super) measured: ClusterSize,
     /// Chosen when the first page is zeroed: measuring costs more than making the whole pool.
     routine: Decided<Routine>,
     pub(super) decay_ns: u64,
@@ -75,6 +78,7 @@ pub(super) struct InnerConfig {
     /// Of the memfd that the pages are in.
     pub(super) descriptor: Option<OwnedFd>,
     pub(super) clusters: ClustersConfig,
+    pub(super) measured: ClusterSize,
     pub(super) stock: StockConfig,
     pub(super) routine: Option<Routine>,
     pub(super) decay_ns: u64,
@@ -121,6 +125,7 @@ impl PoolRef {
             stock,
             zeroed,
             clusters,
+            measured: config.measured,
             routine: config.routine.map_or_else(Decided::new, Decided::of),
             decay_ns: config.decay_ns,
             helper: Lock::new(None),

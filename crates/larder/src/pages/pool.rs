@@ -343,7 +343,8 @@ impl PagePool {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn set_cluster(&self, size: ClusterSize) {
-        self.inner.clusters.set_cluster_pages(size.resolve());
+        let pages = size.or(self.inner.measured).resolve();
+        self.inner.clusters.set_cluster_pages(pages);
     }
 
     /// Changes the limit on held bytes. A pool that holds more takes nothing new, and keeps the excess until it goes back by

@@ -260,6 +260,13 @@ fn nonsense_in_the_environment_is_an_error_that_names_it() {
         ],
         &["made a pool with clusters of 5"],
     );
+    with(
+        &[
+            ("LARDER_SETTINGS", &good),
+            ("LARDER_CLUSTER_PAGES", "auto".as_ref()),
+        ],
+        &["made a pool with clusters of 99"],
+    );
     for (name, text, expected) in [
         ("empty", b"".as_slice(), "version"),
         ("cut", b"version = 1\n[pages]\ncluster_pa", "line 3"),

@@ -126,6 +126,42 @@ fn numbers_out_of_range_are_refused_with_the_number() {
 }
 
 #[test]
+fn settings_of_the_malloc_become_the_variables_that_it_reads() {
+    let read = |lines: &str| {
+        let settings = format!("version = 1\n[malloc]\n{lines}\n").parse::<Settings>();
+        settings.map(|settings| settings.malloc())
+    };
+    let all = read("mode = \"per-cpu\"\ndecay_ms = 0\ncache_bytes = \"64M\"").unwrap();
+    assert_eq!(
+        all.environment(),
+        [
+            ("LARDER_MALLOC_MODE", "per-cpu".to_owned()),
+            ("LARDER_MALLOC_DECAY", "0".to_owned()),
+            ("LARDER_MALLOC_CACHE", (64 << 20).to_string()),
+        ]
+    );
+    let never = read("decay_ms = \"never\"\ncache_bytes = 0").unwrap();
+    assert_eq!(
+        never.environment(),
+        [
+            ("LARDER_MALLOC_DECAY", "never".to_owned()),
+            ("LARDER_MALLOC_CACHE", "0".to_owned()),
+        ]
+    );
+    assert_eq!(read("cache_bytes = \"auto\"").unwrap().environment(), []);
+    for (line, part) in [
+        ("mode = \"hardened\"", "malloc.mode: 'hardened'"),
+        ("decay_ms = 86400001", "malloc.decay_ms: '86400001'"),
+        ("decay_ms = -1", "malloc.decay_ms: '-1'"),
+        ("cache_bytes = \"1MB\"", "malloc.cache_bytes: '1MB'"),
+        ("decay = 7", "decay"),
+    ] {
+        let error = read(line).unwrap_err().to_string();
+        assert!(error.contains(part), "{line}: {error}");
+    }
+}
+
+#[test]
 fn a_pool_follows_its_settings_unless_told_otherwise() {
     let settings: Settings = file("96", "portable", true, "r", "b", 1.0).parse().unwrap();
     let pool = PagePool::builder()
@@ -141,4 +177,13 @@ fn a_pool_follows_its_settings_unless_told_otherwise() {
         .build()
         .unwrap();
     assert_eq!(pool.cluster_pages(), 7, "what is set by hand stands");
+    pool.set_cluster(ClusterSize::AUTO);
+    assert_eq!(pool.cluster_pages(), 96, "what was measured is automatic");
+    let pool = PagePool::builder()
+        .ignore_environment()
+        .cluster(ClusterSize::AUTO)
+        .settings(&settings)
+        .build()
+        .unwrap();
+    assert_eq!(pool.cluster_pages(), 96);
 }

@@ -14,6 +14,7 @@ use std::process::{Command, ExitStatus};
 use clap::{Args, ValueEnum};
 use larder::heap::debug::Options;
 use larder::internal::heap::{cache_bytes, decay_time, reaper_interval};
+use larder::settings::Settings;
 use serde_json::json;
 
 use super::failure::{Failure, Outcome};
@@ -48,6 +49,8 @@ Examples:
   larder run --stats --mode per-cpu -- make -j8
   larder run --json --out stats.json -- ./server
   larder run --reap 10 -- ./server
+  larder run --settings larder.toml -- ./server
+  larder run --guard-samples -- ./server
   larder run --debug on,leaks=3 -- ./test
   larder run --debug guard=100,keep-going -- ./server
   larder run --heap-profile heap.pb.gz -- ./server && go tool pprof -http=: heap.pb.gz
@@ -74,6 +77,19 @@ pub(super) struct Run {
     /// memory that was returned is needed again soon].
     #[arg(long, value_name = "BYTES", value_parser = cached)]
     cache: Option<String>,
+    /// Take what is set neither here nor in the environment from this file of `larder settings`. The program gets it as
+    /// LARDER_SETTINGS, which its page pools read.
+    #[arg(long, env = "LARDER_SETTINGS", value_name = "FILE")]
+    settings: Option<PathBuf>,
+    /// End the program on overflows and on writes to freed blocks, too, when the block is freed; a pair of malloc and free takes
+    /// ten times the instructions.
+    #[arg(long, conflicts_with_all = ["debug", "mode"])]
+    hardened: bool,
+    /// Place a few random blocks between inaccessible pages: one for each BYTES, 1 to 1 GiB [default: 524288]. A misuse of one
+    /// is reported with its stacks.
+    #[arg(long, value_name = "BYTES", num_args = 0..=1, require_equals = true, default_missing_value = "on",
+        value_parser = guard_bytes, conflicts_with_all = ["debug", "hardened"])]
+    guard_samples: Option<String>,
     /// Write a profile of the heap here, for `go tool pprof` and others: which stacks allocated how much, and what of it lived at the
     /// end. Other processes that the program started have their number behind the name.
     #[arg(long, value_name = "FILE.pb.gz", conflicts_with = "debug")]
@@ -148,6 +164,19 @@ pub(super) fn run(global: &Global, args: &Run, out: &mut dyn Write) -> Outcome {
         .args(words)
         .env("LD_PRELOAD", preload(library, page_cache.as_ref()))
         .env("LARDER_MALLOC_STATS", &lines.0);
+    if let Some(file) = &args.settings {
+        let settings = Settings::read(file).map_err(Failure::io)?;
+        let unset = |name: &&'static str| std::env::var_os(name).is_none();
+        let words = settings.malloc().environment().into_iter();
+        command.envs(words.filter(|(name, _)| unset(name)));
+        command.env("LARDER_SETTINGS", file);
+    }
+    if args.hardened {
+        command.env("LARDER_HARDENED", "on");
+    }
+    if let Some(bytes) = &args.guard_samples {
+        command.env("LARDER_GUARD_SAMPLES", bytes);
+    }
     if let Some(mode) = args.mode {
         command.env("LARDER_MALLOC_MODE", mode.name());
     }
@@ -245,6 +274,21 @@ fn decay_ms(text: &str) -> Result<String, String> {
 
 fn cached(text: &str) -> Result<String, String> {
     said(text, cache_bytes, "a number of bytes; K, M or G may follow")
+}
+
+fn guard_bytes(text: &str) -> Result<String, String> {
+    let read = |text: &str| match text {
+        "on" => Some(0),
+        number => number
+            .parse()
+            .ok()
+            .filter(|n| (1..=1_u32 << 30).contains(n)),
+    };
+    said(
+        text,
+        read,
+        "a number of bytes from 1 to 1073741824, or nothing",
+    )
 }
 
 fn said<T>(text: &str, read: fn(&str) -> Option<T>, wanted: &str) -> Result<String, String> {

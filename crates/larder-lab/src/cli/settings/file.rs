@@ -235,12 +235,14 @@ mod tests {
             says("pages.cluster_pages", "64"),
             says("pages.zeroing", "\"avx2\""),
             says("pages.prezero", "false"),
+            says("malloc.cache_bytes", "\"auto\""),
         ];
         let text = Settings::from_runs(&runs).unwrap().to_toml();
         assert_eq!(validate(&text), Ok(()), "{text}");
         let t: Table = toml::from_str(&text).unwrap();
         assert_eq!(t["pages"]["cluster_pages"].as_integer(), Some(512));
         assert_eq!(t["pages"]["zeroing"].as_str(), Some("avx2"));
+        assert_eq!(t["malloc"]["cache_bytes"].as_str(), Some("auto"));
         let e = &t["evidence"]["pages"]["cluster_pages"];
         assert_eq!(e["run"].as_str(), Some("0123abcd"));
         assert_eq!(e["lo"].as_float(), Some(0.98));
@@ -297,6 +299,7 @@ mod tests {
             ("pages.zeroing", "\"magic\"", "zeroing"),
             ("pages.prezero", "1", "boolean"),
             ("pages.colour", "1", "colour"),
+            ("malloc.decay_ms", "\"soon\"", "malloc.decay_ms"),
             ("heap.x", "1", "heap"),
             ("pages.prezero", "", "no TOML value"),
         ] {

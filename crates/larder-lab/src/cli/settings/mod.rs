@@ -19,12 +19,14 @@ use file::Settings;
 /// Settings for the library, from the latest runs on this machine.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-PagePool::builder().settings(..) takes the file; so does every program that has LARDER_SETTINGS=FILE in its environment.
+PagePool::builder().settings(..) takes the file; so does every program that has LARDER_SETTINGS=FILE in its environment. The malloc \
+reads no file: `larder run` sets its variables from LARDER_SETTINGS or --settings, and --env prints them.
 
 Examples:
   larder settings                     print it
   larder settings --write             beside the database
   larder settings --write larder.toml
+  env $(larder settings --env) LD_PRELOAD=~/.local/lib/liblarder_malloc.so ./server
   larder settings --check larder.toml")]
 pub(super) struct SettingsArgs {
     /// Runs to take them from [default: the latest of each experiment on this machine].
@@ -33,6 +35,9 @@ pub(super) struct SettingsArgs {
     /// Write the file [default: larder-settings.toml beside the database].
     #[arg(long, value_name = "FILE", num_args = 0..=1, conflicts_with = "check")]
     write: Option<Option<PathBuf>>,
+    /// Print the settings of the malloc as the variables that it reads.
+    #[arg(long, conflicts_with_all = ["write", "check"])]
+    env: bool,
     /// Check that the library accepts a file.
     #[arg(long, value_name = "FILE")]
     check: Option<PathBuf>,
@@ -80,6 +85,9 @@ pub(super) fn run(global: &Global, args: &SettingsArgs, out: &mut dyn Write) -> 
         ));
     }
     let text = settings.to_toml();
+    if args.env {
+        return variables(global, &text, out);
+    }
     match &args.write {
         None if global.json => print_json(out, &settings.to_json()),
         None => Ok(out.write_all(text.as_bytes())?),
@@ -120,6 +128,23 @@ pub(super) fn write(
     Ok(Some(path))
 }
 
+/// The malloc's part of a file's text, a line for each variable.
+fn variables(global: &Global, text: &str, out: &mut dyn Write) -> Outcome {
+    let read: larder::settings::Settings = text.parse().map_err(Failure::io)?;
+    let variables = read.malloc().environment();
+    if global.json {
+        let map: serde_json::Map<_, _> = variables
+            .into_iter()
+            .map(|(name, word)| (name.to_owned(), word.into()))
+            .collect();
+        return print_json(out, &json!({ "schema": 1, "variables": map }));
+    }
+    for (name, word) in variables {
+        writeln!(out, "{name}={word}")?;
+    }
+    Ok(())
+}
+
 fn check(global: &Global, path: &std::path::Path, out: &mut dyn Write) -> Outcome {
     larder::settings::Settings::read(path).map_err(Failure::io)?;
     if global.json {
@@ -127,4 +152,29 @@ fn check(global: &Global, path: &std::path::Path, out: &mut dyn Write) -> Outcom
     }
     writeln!(out, "{}: good", path.display())?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::cli::args::Cli;
+
+    #[test]
+    fn the_mallocs_part_is_printed_as_variables() {
+        let text = "version = 1\n[pages]\ncluster_pages = 64\n[malloc]\nmode = \"per-cpu\"\ndecay_ms = 300\n";
+        let printed = |words: &[&str], text: &str| {
+            let global = Cli::try_parse_from(words).unwrap().global;
+            let mut out = Vec::new();
+            assert!(variables(&global, text, &mut out).is_ok());
+            String::from_utf8(out).unwrap()
+        };
+        let words = ["larder", "settings", "--env", "--json"];
+        let lines = "LARDER_MALLOC_MODE=per-cpu\nLARDER_MALLOC_DECAY=300\n";
+        assert_eq!(printed(&words[..3], text), lines);
+        assert_eq!(printed(&words[..3], "version = 1\n"), "");
+        let json: serde_json::Value = serde_json::from_str(&printed(&words, text)).unwrap();
+        assert_eq!(json["variables"]["LARDER_MALLOC_DECAY"], "300");
+    }
 }

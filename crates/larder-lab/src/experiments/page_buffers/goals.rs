@@ -1,6 +1,6 @@
 //! The goals, and the setting that the run supports.
 
-use super::groups::{COST, Main, OURS, sizes, total_group, totals, totals_of_2001};
+use super::groups::{COST, GROWING, GROWTH, OURS, sizes, total_group, totals, totals_of_2001};
 use crate::frame::words::{Bound, ratio, spans};
 use crate::frame::{Results, each, goal};
 use crate::model::{Goal, Recommendation};
@@ -70,11 +70,10 @@ pub(super) fn all(results: &Results<'_>) -> Vec<Goal> {
         .collect()
 }
 
-/// The cluster size that the pool's own sweep supports: the smallest that cannot be distinguished from the best. The pool recycles its
-/// pages, so sizes above the TLB flush ceiling often cost the same, and the smallest of them holds the least memory.
+/// The cluster size that a growing pool supports: the smallest that cannot be distinguished from the best. Sizes above the TLB
+/// flush ceiling often cost the same, and the smallest of them holds the least memory.
 pub(super) fn recommendation(results: &Results<'_>) -> Option<Recommendation> {
-    let main = Main::of(results)?;
-    let pool = sizes(results, main.group, "pool");
+    let pool = sizes(results, GROWTH, GROWING);
     let set = pool
         .sweep(COST)?
         .optimum_set(LEVEL, Some(&pool.settings()))
@@ -85,7 +84,7 @@ pub(super) fn recommendation(results: &Results<'_>) -> Option<Recommendation> {
     let (value, best) = (pool.cells.get(index)?.0, pool.cells.get(set.best)?.0);
     let evidence = set.ratios.get(index).copied();
     let because = match set.members.as_slice() {
-        [_] => format!("PagePool is cheapest with clusters of {value} pages."),
+        [_] => format!("A PagePool grows cheapest by clusters of {value} pages."),
         several => {
             let ceiling = match several.first() {
                 Some(first) if *first == index => "",
@@ -95,7 +94,7 @@ pub(super) fn recommendation(results: &Results<'_>) -> Option<Recommendation> {
                 format!("; {value} costs {} of the best", ratio(&e))
             });
             format!(
-                "{value} is the smallest equal to the best. PagePool costs the same with clusters of {} pages (best: {best}){ceiling}{cost}.",
+                "{value} is the smallest equal to the best. PagePool grows at the same cost by clusters of {} pages (best: {best}){ceiling}{cost}.",
                 spans(&pool.settings(), several)
             )
         }

@@ -10,6 +10,9 @@ pub(super) const COST: &str = "ns_per_page";
 pub(super) const WHOLE: &str = "whole-clusters";
 pub(super) const PARTS: &str = "parts";
 pub(super) const RELEASE: &str = "give-back";
+pub(super) const GROWTH: &str = "growth";
+/// The contestant of that group.
+pub(super) const GROWING: &str = "pool-growth";
 
 /// The pool's two forms.
 pub(super) const OURS: [&str; 2] = ["pool", "pool-handle"];

@@ -11,7 +11,8 @@ mod workload;
 
 use self::goals::POOL_SIZE;
 use self::groups::{
-    COST, Main, OURS, PARTS, RELEASE, WHOLE, sizes_of_2001, total_group, totals_of_2001,
+    COST, GROWING, GROWTH, Main, OURS, PARTS, RELEASE, WHOLE, sizes_of_2001, total_group,
+    totals_of_2001,
 };
 use self::parts::Life;
 use self::workload::Job;
@@ -49,7 +50,11 @@ const QUICK_SIZES: [i64; 11] = [1, 8, 16, 17, 18, 19, 24, 64, 512, 4096, 8192];
 const GOAL_SIZES: [i64; 2] = [24, 128];
 
 /// Cluster sizes of the pool in the quick form.
-const QUICK_POOL_SIZES: [i64; 5] = [34, POOL_SIZE, 128, 512, 4096];
+const QUICK_POOL_SIZES: [i64; 2] = [POOL_SIZE, 4096];
+
+/// Cluster sizes of a pool that grows: those that the library chooses among, and one on each side. The quick form leaves the
+/// largest out.
+const GROWTH_SIZES: [i64; 6] = [34, 64, 128, 256, 512, 1024];
 
 /// Pages per give-back call, around the 33 single-page flushes that x86 kernels make before they flush everything.
 /// The first is the reference.
@@ -109,6 +114,11 @@ fn contestants() -> Vec<Box<dyn Contestant>> {
             "malloc",
             "posix_memalign and free of the C library",
             |params| Job::new(params)?.measure(SystemMalloc::default()),
+        ),
+        bench(
+            GROWING,
+            "larder's page pool, per CPU: 4096 pages are taken, filled, put back and returned to the kernel",
+            parts::growth,
         ),
         bench(
             "release",
@@ -184,6 +194,9 @@ fn plan(request: &PlanRequest<'_>, contestants: &[Box<dyn Contestant>]) -> Plan 
         each(&["life-by-page"], total, plan.either(&life[1..2], life)),
     ];
     group(&mut plan, PARTS, "life-whole", &cells);
+    let growth = plan.either(&GROWTH_SIZES[..5], &GROWTH_SIZES);
+    let cells = each(&[GROWING], plan.either(4096, 65_536), growth);
+    group(&mut plan, GROWTH, GROWING, &[cells]);
     let cells = each(&["release"], plan.either(150, 1000), &RELEASE_SIZES);
     group(&mut plan, RELEASE, "release", &[cells]);
     if plan.quick() {
@@ -274,6 +287,7 @@ fn seconds(cell: &Cell) -> f64 {
     let ns_per_page = match cell.contestant.as_str() {
         "unbuffered" | "life-by-page" => 7000.0,
         "cluster" => 5700.0,
+        GROWING => 1500.0,
         "pool" | "pool-handle" | "mimalloc" | "jemalloc" => 200.0,
         // Per call.
         "release" => 700.0 * factor("pages"),

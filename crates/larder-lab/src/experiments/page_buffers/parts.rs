@@ -5,8 +5,10 @@ use std::time::Instant;
 
 use anyhow::Context;
 
+use larder::pages::{ClusterSize, PagePool};
+
 use crate::contestants::supply::{Mapper, page_size};
-use crate::contestants::timing::{thread_cpu_ns, thread_usage};
+use crate::contestants::timing::{ns_per_op, thread_cpu_ns, thread_usage};
 use crate::model::{Measures, Params};
 
 /// How the pages of a cluster come from the kernel and go back to it.
@@ -144,6 +146,46 @@ pub(super) fn release(params: &Params) -> anyhow::Result<Measures> {
         .with("ns_per_page", call / pages as f64))
 }
 
+/// Pages that are in use at once where a pool grows: more than caches hold.
+const GROWN: usize = 4096;
+
+/// A page pool that grows: takes 4096 pages and fills each as it comes, puts all back and returns them to the kernel, until
+/// `total` pages have lived. Where a pool does not grow the size of its clusters says nothing.
+///
+/// # Errors
+/// Missing factors, and a pool that has no page.
+pub(super) fn growth(params: &Params) -> anyhow::Result<Measures> {
+    let (pages, total) = factors(params)?;
+    let pool = PagePool::builder()
+        .ignore_environment()
+        .cluster(ClusterSize::pages(pages)?)
+        .build()?;
+    let mut out: Vec<NonNull<u8>> = vec![NonNull::dangling(); GROWN];
+    let turns = total.div_ceil(GROWN);
+    let page = page_size();
+    let start = thread_cpu_ns();
+    for _ in 0..turns {
+        for at in &mut out {
+            *at = pool.get_raw()?;
+            // SAFETY: a page of the pool, until it is put back.
+            unsafe { at.as_ptr().write_bytes(1, page) };
+        }
+        for at in &out {
+            // SAFETY: taken above and not used afterwards.
+            unsafe { pool.put_raw(*at) };
+        }
+        pool.trim();
+    }
+    let spent = thread_cpu_ns() - start;
+    let taken = (turns * GROWN) as u64;
+    Ok(Measures::new()
+        .with("ns_per_page", ns_per_op(spent, taken))
+        .with(
+            "calls_per_page",
+            ns_per_op(pool.stats().system_calls(), taken),
+        ))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -177,7 +219,16 @@ mod tests {
     }
 
     #[test]
+    fn a_pool_that_grows_takes_each_page_from_the_kernel() {
+        let measures = growth(&factors(64, 1)).expect("runs");
+        let calls = measures.get("calls_per_page").expect("reported");
+        // A call for each cluster on the way in, and few on the way out.
+        assert!((1.0 / 64.0..3.0 / 64.0).contains(&calls), "{calls}");
+    }
+
+    #[test]
     fn nonsense_is_refused() {
+        assert!(growth(&factors(0, 1)).is_err());
         assert!(run(Life::ByPage, &factors(0, 1)).is_err());
         assert!(release(&factors(1, 0)).is_err());
         assert!(release(&factors(34, 3)).is_ok());

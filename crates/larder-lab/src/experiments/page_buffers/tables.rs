@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::groups::{
-    COST, Main, OURS, PARTS, RELEASE, row, sizes, sizes_of_2001, totals, totals_of_2001,
+    COST, GROWTH, Main, OURS, PARTS, RELEASE, row, sizes, sizes_of_2001, totals, totals_of_2001,
 };
 use crate::contestants::supply::page_size;
 use crate::frame::words::exact;
@@ -71,6 +71,15 @@ pub(super) fn sections(results: &Results<'_>) -> Vec<Section> {
             Column::metric("per page", COST),
         ],
     );
+    let growth = listing(
+        "larder's pool, growing by 4096 pages and returning them",
+        results.all(GROWTH),
+        vec![
+            Column::factor("pages of a cluster", "pages"),
+            Column::metric("a page", COST),
+            Column::metric("calls", "calls_per_page"),
+        ],
+    );
     vec![
         section(
             "The tables of 2001, again",
@@ -78,7 +87,10 @@ pub(super) fn sections(results: &Results<'_>) -> Vec<Section> {
         ),
         section(
             "Today's suppliers under the same workload",
-            suppliers(results).map(Block::Table),
+            suppliers(results)
+                .into_iter()
+                .chain([growth])
+                .map(Block::Table),
         ),
         section(
             "Why: the parts of a page's life",

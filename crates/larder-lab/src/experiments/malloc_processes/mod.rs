@@ -1,4 +1,6 @@
-//! What a process pays for its malloc: its start, a fork, and threads that rest.
+//! What a process pays for its malloc: its start, a fork, and threads that rest. `kept` has what larder's should keep.
+
+mod kept;
 
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Barrier};
@@ -7,9 +9,10 @@ use std::time::Instant;
 use anyhow::{Context, ensure};
 use larder::internal::heap::SIZES;
 
+use self::kept::{BURSTS, MODES};
 use super::scratch::tool;
 use crate::contestants::heaps::found::{LARDER, Library, contestants, found};
-use crate::contestants::heaps::{PRELOADED, Preloaded, environment};
+use crate::contestants::heaps::{self, PRELOADED, Preloaded};
 use crate::contestants::timing::resident_bytes;
 use crate::frame::words::{Bound, short};
 use crate::frame::{
@@ -61,8 +64,11 @@ const METRICS: &[Metric] = &[
     Metric::cost(
         THREAD_KIB,
         "KiB",
-        "growth of resident memory for each thread that rests after it took and freed a block of each size class",
+        "growth of resident memory for each thread that rests after it took and freed a block of each size class, or worked",
     ),
+    kept::METRICS[0],
+    kept::METRICS[1],
+    kept::METRICS[2],
 ];
 
 /// The experiment `malloc-processes`.
@@ -73,7 +79,7 @@ pub const MALLOC_PROCESSES: Declared = Declared {
     question: "What do a start, a fork and a resting thread cost with larder's malloc preloaded?",
     metrics: METRICS,
     contestants: mallocs,
-    brief: Some(&[START, THREADS]),
+    brief: Some(&[START, THREADS, BURSTS, MODES]),
     plan: |request, _| planned(request, found()),
     afresh: None,
     analyse,
@@ -93,6 +99,8 @@ fn mallocs() -> Vec<Box<dyn Contestant>> {
             Preloaded::new(params)?;
             run(params)
         };
+        let environment =
+            |params: &Params| [heaps::environment(params), kept::environment(params)].concat();
         within(environment, bench(name, about, run))
     };
     [system]
@@ -111,7 +119,11 @@ fn run(params: &Params) -> anyhow::Result<Measures> {
         START => starts(params.text("library").ok(), count),
         FORK => forks(params.count("mb")?, count),
         THREADS => threads(count),
-        other => anyhow::bail!("'{other}' is none of {START}, {FORK} and {THREADS}"),
+        BURSTS => kept::bursts(count),
+        MODES => kept::modes(count),
+        other => {
+            anyhow::bail!("'{other}' is none of {START}, {FORK}, {THREADS}, {BURSTS} and {MODES}")
+        }
     }
 }
 
@@ -189,7 +201,25 @@ fn forks(mb: usize, count: usize) -> anyhow::Result<Measures> {
 
 /// Starts threads that take and free a block of each class and then rest.
 fn threads(count: usize) -> anyhow::Result<Measures> {
-    // Each reaches the first barrier with its blocks freed, and the second one when the memory was looked at.
+    let each_class = || {
+        for size in SIZES {
+            // SAFETY: a block of at least 16 bytes, of which the first is written, freed once.
+            unsafe {
+                let block = libc::malloc(size);
+                if !block.is_null() {
+                    block.cast::<u8>().write_volatile(1);
+                }
+                libc::free(block);
+            }
+        }
+    };
+    let (kib, _) = resting(count, each_class)?;
+    Ok(Measures::new().with(THREAD_KIB, kib))
+}
+
+/// Starts threads that work and then rest: by how many KiB resident memory has grown for each, and what their work gave.
+fn resting<T: Send + 'static>(count: usize, work: fn() -> T) -> anyhow::Result<(f64, Vec<T>)> {
+    // Each reaches the first barrier when its work is done, and the second one when the memory was looked at.
     let (ready, end) = (
         Arc::new(Barrier::new(count + 1)),
         Arc::new(Barrier::new(count + 1)),
@@ -199,18 +229,10 @@ fn threads(count: usize) -> anyhow::Result<Measures> {
     for _ in 0..count {
         let (ready, end) = (ready.clone(), end.clone());
         let rest = move || {
-            for size in SIZES {
-                // SAFETY: a block of at least 16 bytes, of which the first is written, freed once.
-                unsafe {
-                    let block = libc::malloc(size);
-                    if !block.is_null() {
-                        block.cast::<u8>().write_volatile(1);
-                    }
-                    libc::free(block);
-                }
-            }
+            let done = work();
             ready.wait();
             end.wait();
+            done
         };
         let builder = std::thread::Builder::new().stack_size(256 << 10);
         // Without all of them the others would wait for ever: the process ends with the error.
@@ -219,10 +241,9 @@ fn threads(count: usize) -> anyhow::Result<Measures> {
     ready.wait();
     let grown = resident_bytes().saturating_sub(before);
     end.wait();
-    for handle in handles {
-        let _ = handle.join();
-    }
-    Ok(Measures::new().with(THREAD_KIB, grown as f64 / 1024.0 / count as f64))
+    let done = handles.into_iter().filter_map(|handle| handle.join().ok());
+    let done = done.collect();
+    Ok((grown as f64 / 1024.0 / count as f64, done))
 }
 
 fn planned(request: &PlanRequest<'_>, (libraries, skipped): (Vec<Library>, Vec<Skipped>)) -> Plan {
@@ -261,6 +282,9 @@ fn planned(request: &PlanRequest<'_>, (libraries, skipped): (Vec<Library>, Vec<S
         }));
         let seconds = each * (cells.len() + 1) as f64;
         plan.group(what, metric, SYSTEM, seconds, cells);
+    }
+    if let Some(library) = libraries.iter().find(|l| l.contestant == LARDER) {
+        kept::plan(&mut plan, library);
     }
     if quick {
         let why = "the quick form has 60 starts, forks of 64 MiB and 50 threads, and other mallocs under fork only; run with --full";
@@ -371,9 +395,16 @@ fn answer(results: &Results<'_>) -> Option<Finding> {
 
 fn analyse(results: &Results<'_>) -> Analysis {
     Analysis {
-        findings: answer(results).into_iter().collect(),
+        findings: [answer(results), kept::answer(results)]
+            .into_iter()
+            .flatten()
+            .collect(),
         goals: goals(results),
-        sections: vec![section("By malloc", [Block::Table(table(results))])],
+        sections: vec![
+            section("By malloc", [Block::Table(table(results))]),
+            kept::section(results),
+        ],
+        recommendations: kept::recommendations(results),
         ..Analysis::default()
     }
 }
