@@ -235,7 +235,7 @@ impl Settings {
         let cluster_pages = cluster_pages
             .map(|text| {
                 text.parse::<ClusterSize>()
-                    .map_err(|e| invalid(format!("pages.cluster_pages: {e}")))
+                    .map_err(|e| invalid(format!("pages.cluster_pages '{text}': {e}")))
             })
             .transpose()?;
         let zeroing = match raw.pages.zeroing.as_deref() {

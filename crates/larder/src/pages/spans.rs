@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{BLOCK_PAGES, Clusters};
+use super::{BLOCK_PAGES, Beside, Clusters};
 use crate::os::{Span, System};
 use crate::pages::PoolError;
 
@@ -18,6 +18,11 @@ impl Clusters {
     /// The reservation, and the system that it came from.
     pub(in crate::pages) fn ground(&self) -> (Span, Arc<dyn System>) {
         (self.span, self.system.clone())
+    }
+
+    /// What goes back with the pages, if there is something.
+    pub(in crate::pages) fn beside(&self) -> Option<Span> {
+        self.beside.as_ref().map(Beside::span)
     }
 
     /// Address of the first of `n` neighbouring pages, and whether all of them are known to be zero. Where none are ready,
