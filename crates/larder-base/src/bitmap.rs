@@ -20,7 +20,8 @@ const LEVELS: usize = 4;
 #[derive(Debug, Default)]
 pub struct Bitmap<W> {
     words: W,
-    /// Where each level begins in `words`; level 0 holds the members.
+    /// Where each level begins in `words`; level 0 holds the members. The levels lie from the highest to the lowest, so that all words
+    /// of low numbers lie in the first page.
     starts: [usize; LEVELS],
 }
 
@@ -30,11 +31,15 @@ impl<W> Bitmap<W> {
 
     /// How many words the levels of a set of numbers below `capacity` take, and where each of them begins.
     fn layout(capacity: usize) -> (usize, [usize; LEVELS]) {
+        let mut words = [0; LEVELS];
+        let mut below = capacity;
+        for words in &mut words {
+            below = below.div_ceil(64).max(1);
+            *words = below;
+        }
         let mut starts = [0; LEVELS];
         let mut total = 0;
-        let mut words = capacity;
-        for start in &mut starts {
-            words = words.div_ceil(64).max(1);
+        for (start, words) in starts.iter_mut().zip(words).rev() {
             *start = total;
             total += words;
         }
@@ -113,10 +118,10 @@ impl<W: DerefMut<Target = [u64]>> Bitmap<W> {
     #[must_use]
     pub fn next(&self, from: usize) -> Option<usize> {
         let mut at = from;
+        let mut end = self.words.len();
         for level in 0..LEVELS {
-            let end = self.starts.get(level + 1).copied();
-            let end = end.unwrap_or(self.words.len());
             let words = self.words.get(self.starts[level]..end)?;
+            end = self.starts[level];
             let rest = words.get(at / 64)? & (u64::MAX << (at % 64));
             if rest != 0 {
                 // Down again: the lowest bit of every word on the way.
@@ -148,7 +153,7 @@ impl<W: DerefMut<Target = [u64]>> Bitmap<W> {
 
     /// How many members follow one another from `start` on; at least `enough`, if so many do.
     fn run(&self, start: usize, enough: usize) -> usize {
-        let members = &self.words[..self.starts[1]];
+        let members = &self.words[self.starts[0]..];
         let mut n = 0;
         while n < enough
             && let Some(word) = members.get((start + n) / 64)

@@ -402,8 +402,9 @@ impl Settings {
             .pages
             .cluster_pages
             .map(|number| {
-                let size = number.word().parse::<ClusterSize>();
-                size.map_err(|e| invalid(format!("pages.cluster_pages: {e}")))
+                let word = number.word();
+                let size = word.parse::<ClusterSize>();
+                size.map_err(|e| invalid(format!("pages.cluster_pages '{word}': {e}")))
             })
             .transpose()?;
         let zeroing = match raw.pages.zeroing.as_deref() {

@@ -13,20 +13,25 @@ const REPLACED: u8 = 2;
 
 static PLAIN: AtomicU8 = AtomicU8::new(UNKNOWN);
 
-/// The plain forms, which the other forms call.
-const NAMES: [&CStr; 8] = [
-    c"_Znwm",
-    c"_Znam",
-    c"_ZdlPv",
-    c"_ZdaPv",
-    c"_ZnwmSt11align_val_t",
-    c"_ZnamSt11align_val_t",
-    c"_ZdlPvSt11align_val_t",
-    c"_ZdaPvSt11align_val_t",
-];
+unsafe extern "C-unwind" {
+    // The plain forms, which the other forms call. The loader has bound these names, as those of the program, to the first definition.
+    fn _Znwm(size: usize) -> *mut c_void;
+    fn _Znam(size: usize) -> *mut c_void;
+    fn _ZnwmSt11align_val_t(size: usize, align: usize) -> *mut c_void;
+    fn _ZnamSt11align_val_t(size: usize, align: usize) -> *mut c_void;
+    fn _ZdlPv(block: *mut c_void);
+    fn _ZdaPv(block: *mut c_void);
+    fn _ZdlPvSt11align_val_t(block: *mut c_void, align: usize);
+    fn _ZdaPvSt11align_val_t(block: *mut c_void, align: usize);
+}
 
-/// Whether the program has replaced a plain form. One load: the answer is known once the library is loaded, except in constructors
-/// that run before its own.
+unsafe extern "C" {
+    /// Where this library begins, and its code ends: the linker's names.
+    static __ehdr_start: u8;
+    static _etext: u8;
+}
+
+/// Whether the program has replaced a plain form.
 #[inline]
 pub(crate) fn any() -> bool {
     match PLAIN.load(Ordering::Relaxed) {
@@ -36,27 +41,22 @@ pub(crate) fn any() -> bool {
     }
 }
 
-/// Looks the forms up, which takes the loader's lock. So it is done before a constructor can wait for a thread that uses an
-/// operator: a constructor of a library that `dlopen` loads holds that lock.
 #[cold]
-pub(crate) fn look() -> bool {
-    let here = object_of(object_of as *const c_void);
-    let replaced = NAMES.iter().any(|name| {
-        // SAFETY: a name that ends, in a scope that the loader defines.
-        let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
-        !found.is_null() && object_of(found) != here
-    });
+fn look() -> bool {
+    let here = (&raw const __ehdr_start).addr()..(&raw const _etext).addr();
+    let plain = [
+        _Znwm as *const () as usize,
+        _Znam as *const () as usize,
+        _ZnwmSt11align_val_t as *const () as usize,
+        _ZnamSt11align_val_t as *const () as usize,
+        _ZdlPv as *const () as usize,
+        _ZdaPv as *const () as usize,
+        _ZdlPvSt11align_val_t as *const () as usize,
+        _ZdaPvSt11align_val_t as *const () as usize,
+    ];
+    let replaced = plain.iter().any(|form| !here.contains(form));
     PLAIN.store(if replaced { REPLACED } else { OURS }, Ordering::Relaxed);
     replaced
-}
-
-/// The begin of the program or library that contains this address.
-fn object_of(address: *const c_void) -> *mut c_void {
-    // SAFETY: all zeroes is a value.
-    let mut info: libc::Dl_info = unsafe { core::mem::zeroed() };
-    // SAFETY: any address may be asked for, and the answer is written to `info`.
-    unsafe { libc::dladdr(address, &raw mut info) };
-    info.dli_fbase
 }
 
 /// The C++ library's function of a name, which is looked up once, at its first use; NULL where there is none.

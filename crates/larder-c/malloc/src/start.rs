@@ -2,8 +2,6 @@
 
 use larder::internal::heap;
 
-use crate::replaced;
-
 #[used]
 #[unsafe(link_section = ".init_array")]
 static BEGIN: extern "C" fn() = begin;
@@ -11,7 +9,6 @@ static BEGIN: extern "C" fn() = begin;
 extern "C" fn begin() {
     make_heap();
     heap::ready_stacks();
-    replaced::look();
 }
 
 /// Makes the heap before the program can register handlers for fork. The handlers that were registered first run last before a

@@ -51,16 +51,17 @@ macro_rules! functions {
 functions! {
     0 "_Unwind_Backtrace"
     1 "_Unwind_DeleteException"
-    2 "_Unwind_GetDataRelBase"
-    3 "_Unwind_GetIP"
-    4 "_Unwind_GetIPInfo"
-    5 "_Unwind_GetLanguageSpecificData"
-    6 "_Unwind_GetRegionStart"
-    7 "_Unwind_GetTextRelBase"
-    8 "_Unwind_RaiseException"
-    9 "_Unwind_Resume"
-    10 "_Unwind_SetGR"
-    11 "_Unwind_SetIP"
+    2 "_Unwind_GetCFA"
+    3 "_Unwind_GetDataRelBase"
+    4 "_Unwind_GetIP"
+    5 "_Unwind_GetIPInfo"
+    6 "_Unwind_GetLanguageSpecificData"
+    7 "_Unwind_GetRegionStart"
+    8 "_Unwind_GetTextRelBase"
+    9 "_Unwind_RaiseException"
+    10 "_Unwind_Resume"
+    11 "_Unwind_SetGR"
+    12 "_Unwind_SetIP"
 }
 
 /// Finds all of them. Without the library there is no way on.

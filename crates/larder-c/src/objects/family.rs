@@ -204,7 +204,7 @@ pub unsafe extern "C" fn larder_family_start_helper(
             }
             family
                 .start_helper(Duration::from_millis(interval_ms))
-                .map_err(|e| PoolError::Helper(e.to_string().into()).into())
+                .map_err(|e| PoolError::Helper(e.kind()).into())
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::objects::ObjectError;
 
-/// Why an allocation failed.
+/// Why an allocation failed. It owns no memory: a caller that does not look at it has nothing to drop.
 ///
 /// ```
 /// use std::alloc::Layout;
@@ -12,7 +12,7 @@ use crate::objects::ObjectError;
 /// assert!(matches!(heap.alloc(Layout::new::<[u8; 100_000]>()), Err(AllocError::Limit { limit: 1000, .. })));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AllocError {
     /// The heap's own limit.

@@ -9,7 +9,9 @@ use core::sync::atomic::Ordering;
 
 use super::account::{Account, HeapStats};
 use super::call::{Checker, Origin};
-use super::class::{CLASSES, GRAIN, SIZES, class_of_layout, computed_class, small_class_of_layout};
+use super::class::{
+    CLASSES, GRAIN, MAX_SMALL, SIZES, class_of_layout, computed_class, small_class_of_layout,
+};
 use super::classes::{Classes, Quiet};
 use super::error::AllocError;
 use crate::magazine::Pair;
@@ -26,6 +28,11 @@ const CALLS: u64 = 32;
 const BUSY: u32 = 8;
 /// Exchanges of a class without magazines, in a heap that is sparing: an object that is taken and put twice.
 const SPARING: u8 = 4;
+/// Bytes of the largest run that a heap keeps when it is freed, for the next request: what glibc serves from its heap at most, and so
+/// programs take and free again and again.
+const MOST_KEPT: usize = 32 << 20;
+/// A request that takes less than all but this share of the run gets another.
+const KEPT_SHARE: usize = 8;
 /// One for each number that a page's owner may have as a class of these. Models have no kept numbers.
 const PAIRS: usize = if KEPT > CLASSES { KEPT } else { CLASSES + 1 };
 
@@ -78,7 +85,18 @@ struct Inner {
     exchanges: [u32; CLASSES],
     /// Exchanges of a class that are left before it has magazines: its objects come from the CPU's stock, one by one, and go there.
     sparing: [u8; CLASSES],
+    kept: Kept,
     account: Account,
+}
+
+/// The run of pages that was freed last, until the next request for one, the next growth of memory or the next interval. It is charged.
+#[derive(Default)]
+struct Kept {
+    addr: usize,
+    /// 0 is none.
+    bytes: usize,
+    /// Bytes of the largest one; 0 where all objects come from a checker, or nothing is to be kept.
+    most: usize,
 }
 
 // SAFETY: magazines and counts that belong to the heap's owner; nothing in it knows a thread.
@@ -99,6 +117,13 @@ impl Heap {
                 pairs: [const { Pair::none() }; PAIRS],
                 exchanges: [0; CLASSES],
                 sparing: [0; CLASSES],
+                kept: Kept {
+                    most: match classes.is_checked() {
+                        true => 0,
+                        false => MOST_KEPT.min(classes.family().cached_bytes()),
+                    },
+                    ..Kept::default()
+                },
                 account,
             }),
             classes: classes.clone(),
@@ -151,7 +176,10 @@ impl Heap {
         match small_class_of_layout(layout) {
             Some(class) if layout.align() > GRAIN => self.get_aligned(class, layout),
             Some(class) => self.get_for(class, layout),
-            None => self.alloc_large(layout, false),
+            None => match self.try_get_computed(layout) {
+                Some(object) => Ok(object),
+                None => self.alloc_large(layout, false),
+            },
         }
     }
 
@@ -207,8 +235,14 @@ impl Heap {
                 // SAFETY: the caller's promise.
                 unsafe { self.put_for(object, class, layout) }
             }
-            // SAFETY: as above.
-            None => unsafe { self.dealloc_large(object, Some(layout)) },
+            None => {
+                // SAFETY: as above.
+                unsafe {
+                    if !self.try_put_by_owner(object) {
+                        self.dealloc_large(object, Some(layout));
+                    }
+                }
+            }
         }
     }
 
@@ -255,8 +289,8 @@ impl Heap {
     pub fn stats(&self) -> HeapStats {
         let stocked = (0..CLASSES)
             .map(|class| self.pair(class).len() * SIZES[class])
-            .sum();
-        self.account().stats(stocked)
+            .sum::<usize>();
+        self.account().stats(stocked + self.kept().bytes)
     }
 
     /// Fills `out` with objects of `layout`, a magazine's worth at a time.
@@ -375,6 +409,7 @@ impl Heap {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn trim(&self) {
+        self.end_kept();
         for class in 0..CLASSES {
             self.give_class(class, 0);
         }
@@ -400,6 +435,66 @@ impl Heap {
     pub(super) fn account(&self) -> &mut Account {
         // SAFETY: as in `pair`.
         unsafe { &mut (*self.inner.get()).account }
+    }
+
+    #[inline(always)]
+    #[allow(clippy::mut_from_ref)]
+    fn kept(&self) -> &mut Kept {
+        // SAFETY: as in `pair`.
+        unsafe { &mut (*self.inner.get()).kept }
+    }
+
+    /// The run that is kept, for a large object of so many bytes, if it fits.
+    #[inline(always)]
+    pub(super) fn try_get_kept(&self, bytes: usize) -> Option<NonNull<u8>> {
+        let kept = self.kept();
+        let fits = bytes <= kept.bytes && kept.bytes - bytes <= kept.bytes / KEPT_SHARE;
+        if !fits || bytes <= MAX_SMALL {
+            return None;
+        }
+        kept.bytes = 0;
+        let addr = kept.addr;
+        // SAFETY: the classes own the family, and the run is this heap's.
+        unsafe { self.view.begin_large(addr) };
+        Some(object(addr))
+    }
+
+    /// Keeps the run of a large object, if none is kept. False where nothing was done: it may be none.
+    ///
+    /// # Safety
+    /// The object is given up, where this is true.
+    #[inline(always)]
+    pub(super) unsafe fn try_keep(&self, object: *mut u8) -> bool {
+        let kept = self.kept();
+        if kept.bytes != 0 {
+            return false;
+        }
+        // SAFETY: the classes own the family; the caller's promise.
+        let Some(bytes) = (unsafe { self.view.end_large(object as usize, kept.most) }) else {
+            return false;
+        };
+        (kept.addr, kept.bytes) = (object as usize, bytes);
+        true
+    }
+
+    /// Gives the run back that is kept; false where there is none.
+    pub(super) fn end_kept(&self) -> bool {
+        let kept = self.kept();
+        let (addr, bytes) = (kept.addr, core::mem::take(&mut kept.bytes));
+        if bytes > 0 {
+            // SAFETY: the run is this heap's.
+            unsafe { self.classes.family().put_run(addr, bytes) };
+            self.account().give_large(bytes);
+        }
+        bytes > 0
+    }
+
+    /// Bytes that may still be taken, at least `size`.
+    fn room(&self, size: usize) -> Result<usize, AllocError> {
+        match self.account().room(size) {
+            Err(_) if self.end_kept() => self.account().room(size),
+            room => room,
+        }
     }
 
     /// As [`Classes::class_at`].
@@ -432,6 +527,37 @@ impl Heap {
         // SAFETY: the classes own the family; the caller's promise.
         unsafe { self.view.set_mark(round) };
         Some(round)
+    }
+
+    /// An object of a class that is computed, if the loaded magazine has one, or a larger one in the run that is kept. A call, which
+    /// answers in a register: what all callers of [`alloc`](Self::alloc) have of these sizes is little, and what they wait for is less
+    /// than a [`Result`].
+    #[inline(never)]
+    pub(super) fn try_get_computed(&self, layout: Layout) -> Option<NonNull<u8>> {
+        if layout.align() > GRAIN {
+            return None;
+        }
+        match computed_class(layout.size()) {
+            Some(class) => self.try_get(class),
+            None => self.try_get_kept(layout.size()),
+        }
+    }
+
+    /// Puts an object by its address alone: into the loaded magazine of its class, if that has room, or its run is kept.
+    ///
+    /// # Safety
+    /// As for [`dealloc`](Self::dealloc) where this is true.
+    #[inline(never)]
+    pub(super) unsafe fn try_put_by_owner(&self, object: NonNull<u8>) -> bool {
+        let at = object.as_ptr() as usize;
+        // SAFETY: the classes own the family.
+        let owner = usize::from(unsafe { self.view.owner(at) });
+        if owner < KEPT {
+            // SAFETY: as in `pair`. No owner has no room; other caches than these, whose numbers are not kept for them, are looked up.
+            return unsafe { (*self.inner.get()).pairs[owner].try_put(at) };
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.try_keep(object.as_ptr()) }
     }
 
     /// Marks an object of these classes as in use.
@@ -601,7 +727,7 @@ impl Heap {
         }
         let cache = self.classes.cache_or_make(class)?;
         let size = SIZES[class];
-        let room = self.account().room(size)?;
+        let room = self.room(size)?;
         let mut zero = false;
         let (round, taken) = if room < cache.stock().rounds() * size {
             // Not enough for a magazine's worth: one, from the CPU's stock.
@@ -648,14 +774,6 @@ impl Heap {
     #[cold]
     #[inline(never)]
     fn alloc_large(&self, layout: Layout, zeroed: bool) -> Result<NonNull<u8>, AllocError> {
-        // A heap that is checked has nothing in its magazines.
-        if !zeroed
-            && layout.align() <= GRAIN
-            && let Some(object) =
-                computed_class(layout.size()).and_then(|class| self.try_get(class))
-        {
-            return Ok(object);
-        }
         if let Some(checker) = self.classes.checker() {
             return self.alloc_checked(checker, layout, zeroed);
         }
@@ -679,6 +797,14 @@ impl Heap {
             .size()
             .max(1)
             .next_multiple_of(crate::os::page_size());
+        if !zeroed
+            && layout.align() <= crate::os::page_size()
+            && let Some(object) = self.try_get_kept(layout.size())
+        {
+            return Ok(object);
+        }
+        // It may be a part of what is taken now.
+        self.end_kept();
         self.account().room(bytes)?;
         self.spare_for_run(bytes);
         let object = if zeroed {
@@ -717,6 +843,11 @@ impl Heap {
     pub(super) unsafe fn put_large(&self, object: NonNull<u8>) -> Result<(), Misuse> {
         let family = self.classes.family();
         let bytes = family.large_bytes(object)?;
+        self.end_kept();
+        // SAFETY: the caller's promise.
+        if unsafe { self.try_keep(object.as_ptr()) } {
+            return Ok(());
+        }
         // SAFETY: the caller's promise.
         unsafe { family.put_large(object)? };
         self.account().give_large(bytes);
@@ -759,6 +890,7 @@ impl Heap {
     /// Before memory grows by `bytes`: collects what lies free, if it is time for that. See the [`growth`](super::growth).
     #[cold]
     pub(super) fn spare(&self, bytes: usize) {
+        self.end_kept();
         let refills = self.account().refills;
         if refills.wrapping_sub(self.account().collected) >= CALLS {
             self.account().collected = refills;
@@ -780,6 +912,7 @@ impl Heap {
 
     /// After a collection of another heap's: what this one has and does not need may serve the next one.
     pub(super) fn follow(&self) {
+        self.end_kept();
         self.give_much(&self.take_quiet());
     }
 
@@ -870,6 +1003,7 @@ impl Heap {
 
 impl Drop for Heap {
     fn drop(&mut self) {
+        self.end_kept();
         for class in 0..CLASSES {
             if let Some(cache) = self.classes.cache(class) {
                 self.pair(class).give_up(cache.stock());
@@ -1005,6 +1139,72 @@ mod tests {
         assert!(held_after(&plain, 1) >= each);
         assert_eq!(held_after(&sparing, 2), 0);
         assert!(held_after(&sparing, 1) > 0);
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "an interpreter takes minutes for so many bytes")]
+    fn the_run_that_was_freed_last_serves_the_next_request_that_it_fits() {
+        let family = Family::builder()
+            .interval(core::time::Duration::MAX)
+            .build()
+            .unwrap();
+        let heap = Heap::new(&Classes::plain(&family, false));
+        let layout = |bytes: usize| Layout::from_size_align(bytes, 8).unwrap();
+        let (mib, out) = (1 << 20, || family.pool().stats().out_bytes);
+        let run = heap.alloc(layout(8 * mib)).unwrap();
+        // SAFETY: each is used with the layout that it has, and put once.
+        unsafe {
+            heap.dealloc(run, layout(8 * mib));
+            assert_eq!(family.owner(run.as_ptr()), None, "it is no object");
+            assert!(heap.put_large(run).is_err(), "put twice");
+            assert_eq!(heap.stats().stocked_bytes, 8 * mib);
+            heap.set_limit(8 * mib);
+            assert_eq!(heap.alloc(layout(7 * mib)), Ok(run));
+            assert_eq!(heap.stats().stocked_bytes, 0);
+            heap.dealloc(run, layout(7 * mib));
+            let other = heap.alloc(layout(5 * mib)).unwrap();
+            assert_eq!(heap.stats().charged_bytes, 5 * mib, "the run went back");
+            heap.set_limit(usize::MAX);
+            let more = heap.alloc(layout(2 * mib)).unwrap();
+            heap.dealloc(other, layout(5 * mib));
+            heap.dealloc(more, layout(2 * mib));
+            assert_eq!(out(), 2 * mib, "one is kept");
+            heap.trim();
+            let large = heap.alloc(layout(MOST_KEPT + 1)).unwrap();
+            heap.dealloc(large, layout(MOST_KEPT + 1));
+            let last = heap.alloc(layout(2 * mib)).unwrap();
+            heap.dealloc(last, layout(2 * mib));
+        }
+        assert_eq!(out(), 2 * mib);
+        drop(heap);
+        assert_eq!((out(), family.large_held_bytes()), (0, 0));
+        let nothing = Family::builder().cached_bytes(0).build().unwrap();
+        let heap = Heap::new(&Classes::plain(&nothing, false));
+        let run = heap.alloc(layout(2 * mib)).unwrap();
+        // SAFETY: as above.
+        unsafe { heap.dealloc(run, layout(2 * mib)) };
+        assert_eq!(nothing.pool().stats().out_bytes, 0);
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "an interpreter takes minutes for so many bytes")]
+    fn a_long_run_is_zero_whether_it_was_touched_or_not() {
+        let heap = Heap::new(&Classes::plain(&Family::new().unwrap(), false));
+        let layout = Layout::from_size_align(16 << 20, 8).unwrap();
+        for step in [layout.size() - 1, 4096, 1] {
+            // SAFETY: the object's own bytes; it is put once.
+            unsafe {
+                let run = heap.alloc(layout).unwrap();
+                let bytes = core::slice::from_raw_parts_mut(run.as_ptr(), layout.size());
+                bytes.iter_mut().step_by(step).for_each(|byte| *byte = 1);
+                heap.dealloc(run, layout);
+                let zeroed = heap.alloc_zeroed(layout).unwrap();
+                assert_eq!(zeroed, run, "the same pages");
+                let bytes = core::slice::from_raw_parts(zeroed.as_ptr(), layout.size());
+                assert!(bytes.iter().all(|byte| *byte == 0), "every {step} bytes");
+                heap.dealloc(zeroed, layout);
+            }
+        }
     }
 
     #[test]

@@ -107,6 +107,10 @@ impl Heap {
             return false;
         };
         let more = bytes.saturating_sub(has);
+        if more > 0 {
+            // It may lie behind this one.
+            self.end_kept();
+        }
         // SAFETY: the caller's promise.
         let done = self.account().room(more).is_ok()
             && unsafe { family.resize_large(object, bytes) }.unwrap_or(false);

@@ -150,6 +150,11 @@ impl Bound {
         (used / 4).max(missing / 3).clamp(STEP, MOST_STEP)
     }
 
+    /// Bytes that may stay free beside a share of what is in use.
+    pub(super) fn constant(&self) -> usize {
+        self.cached.load(Ordering::Relaxed)
+    }
+
     /// Whether there is a bound.
     fn is_some(&self) -> bool {
         self.most_cached < usize::MAX

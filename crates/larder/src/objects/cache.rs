@@ -23,7 +23,10 @@ const MOST_MAGAZINE_BYTES: usize = 64 << 10;
 /// depot all the time.
 const FEW_ROUNDS: usize = 8;
 /// Bytes beyond which it has fewer.
-const FEW_ROUNDS_BYTES: usize = 256 << 10;
+const FEW_ROUNDS_BYTES: usize = 512 << 10;
+/// Objects that are brought back to their slabs at a time.
+const TOGETHER: usize = 16;
+
 /// Rounds of a magazine for objects of `stride` bytes.
 fn rounds(stride: usize, bytes: usize) -> usize {
     let few = FEW_ROUNDS.min(FEW_ROUNDS_BYTES / stride);
@@ -332,16 +335,22 @@ impl Cache {
 
     /// The slab and index of an object; the lock is held.
     pub(super) fn locate(&self, addr: usize) -> Result<(BlockNumber, usize), Misuse> {
-        let map = &self.inner().map;
-        if map.owner(addr) != self.number.get() {
-            return Err(Misuse::Foreign { addr });
-        }
-        let slab = map.entry(addr);
-        // SAFETY: an entry beside this cache's number is a slab of this cache, and the lock is held.
+        let slab = self.slab_at(addr).ok_or(Misuse::Foreign { addr })?;
+        // SAFETY: a slab of this cache, and the lock is held.
         let start = unsafe { self.ground().start_of(slab) };
+        Ok((slab, self.index(addr, start)?))
+    }
+
+    /// The slab of an object of this cache; the lock is held.
+    fn slab_at(&self, addr: usize) -> Option<BlockNumber> {
+        let map = &self.inner().map;
+        (map.owner(addr) == self.number.get()).then(|| map.entry(addr))
+    }
+
+    /// The index of the object that begins at an address, in the slab whose first one begins at `start`.
+    fn index(&self, addr: usize, start: usize) -> Result<usize, Misuse> {
         addr.checked_sub(start)
             .and_then(|offset| self.shape.index(offset))
-            .map(|index| (slab, index))
             .ok_or(Misuse::Misaligned { addr })
     }
 
@@ -368,13 +377,26 @@ impl Cache {
     pub(super) fn bring_home(&self, objects: &[usize], constructed: bool) {
         let mut rest = objects;
         while !rest.is_empty() {
+            let some = &rest[..rest.len().min(TOGETHER)];
             let mut bad = None;
             let mut done = 0;
             {
                 let mut slabs = self.slabs();
-                for &addr in rest {
+                // The objects may be anywhere. So the CPU waits for the entries of all pages at once, and then for all slabs: one after
+                // the other, each object would wait for both.
+                let mut homes = [(None, 0); TOGETHER];
+                for (home, &addr) in homes.iter_mut().zip(some) {
+                    home.0 = self.slab_at(addr);
+                }
+                for home in &mut homes[..some.len()] {
+                    // SAFETY: a slab of this cache, and the lock is held.
+                    let start = |slab| unsafe { self.ground().start_of(slab) };
+                    home.1 = home.0.map_or(0, start);
+                }
+                for (&(slab, start), &addr) in homes.iter().zip(some) {
                     done += 1;
-                    let put = self.locate(addr).and_then(|(slab, index)| {
+                    let put = slab.ok_or(Misuse::Foreign { addr }).and_then(|slab| {
+                        let index = self.index(addr, start)?;
                         slabs
                             .put(self.ground(), slab, index, constructed)
                             .then_some(())

@@ -5,7 +5,7 @@ use core::convert::Infallible;
 use crate::os::OsError;
 use crate::pages::PoolError;
 
-/// Why there is no cache, or no object. `E` is the error of a typed cache's constructor.
+/// Why there is no cache, or no object. `E` is the error of a typed cache's constructor; beside it an error owns no memory.
 ///
 /// ```
 /// use larder::objects::{Family, ObjectCache, ObjectError};
@@ -19,7 +19,7 @@ use crate::pages::PoolError;
 /// assert_eq!(error.to_string(), "object cache: the constructor failed: no disk");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ObjectError<E = Infallible> {
     /// Objects that no cache can hold.

@@ -49,8 +49,11 @@ impl Family {
     /// As for [`get_large`](Self::get_large).
     pub fn get_large_zeroed(&self, bytes: usize, align: usize) -> Result<NonNull<u8>, ObjectError> {
         let (at, zero) = self.take_large(bytes, align)?;
-        if !zero {
-            self.inner.pool.zero_span(at.as_ptr() as usize, bytes);
+        // SAFETY: just taken, with at least this many bytes, in whole pages.
+        unsafe {
+            if !zero && !self.inner.pool.renew(at, bytes.div_ceil(page_size())) {
+                at.write_bytes(0, bytes);
+            }
         }
         Ok(at)
     }
@@ -115,6 +118,24 @@ impl Family {
         self.inner.upkeep_if_due_at(now);
         self.inner.put_pages(pages * page_size());
         Ok(())
+    }
+
+    /// Gives a run back that was [taken away](crate::objects::View::end_large) from a large object of so many bytes.
+    ///
+    /// # Safety
+    /// The run is the caller's, and not used afterwards.
+    pub(crate) unsafe fn put_run(&self, addr: usize, bytes: usize) {
+        let (inner, pages) = (&*self.inner, bytes / page_size());
+        let now = coarse_now();
+        inner.large_pages.fetch_sub(pages, Ordering::Relaxed);
+        inner.pool.put_spans(core::iter::once((addr, pages)), now);
+        inner.upkeep_if_due_at(now);
+        inner.put_pages(bytes);
+    }
+
+    /// Bytes that the family keeps beside as much as is in use.
+    pub(crate) fn cached_bytes(&self) -> usize {
+        self.inner.bound.constant()
     }
 
     /// Bytes of the large object that begins at `at`.
@@ -187,7 +208,7 @@ impl Family {
         Ok(true)
     }
 
-    /// Bytes in large objects.
+    /// Bytes in large objects, and in runs that heaps keep for the next one.
     ///
     /// ```
     /// let family = larder::objects::Family::new()?;

@@ -6,7 +6,7 @@
 //! in use begins there. It is a byte and not a bit, since threads that free neighbours would need an atomic instruction for a bit.
 
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use super::meta::BlockNumber;
@@ -26,14 +26,12 @@ const MARK_SHIFT: u32 = 4;
 /// Bytes of marks that are made writable at a time, each a system call: those of 16 MiB.
 const STEP: usize = 1 << 20;
 
-/// Marks of a page.
-fn marks_of_page() -> usize {
-    1 << (shift() - MARK_SHIFT)
-}
+/// Bytes that say where the pair of a page lies.
+pub(super) const PAIR: usize = size_of::<AtomicU32>();
 
-/// Bytes that say where the pairs of a step's pages lie.
-fn pairs_of_step() -> usize {
-    STEP / marks_of_page() * size_of::<AtomicU32>()
+/// Marks of a page.
+pub(super) fn marks_of_page() -> usize {
+    1 << (shift() - MARK_SHIFT)
 }
 
 /// Bits of an address below its page's number: a constant where machines agree.
@@ -49,19 +47,20 @@ fn shift() -> u32 {
 #[derive(Debug)]
 pub(super) struct PageMap {
     view: View,
-    slabs: NonNull<AtomicU32>,
     marks: Option<Marks>,
-    _memory: [MetaRegion; 2],
+    _memory: MetaRegion,
 }
 
-/// The marks: all may be read, and those of slabs written.
+/// The marks: all may be read, and those of slabs written. They are the pool's, and their memory goes back to the system with that
+/// of the pages: the marks of free pages are 0.
 #[derive(Debug)]
 struct Marks {
     /// All marks, and from some byte on where each page's pair lies.
     span: Span,
     first_pair: usize,
     system: Arc<dyn System>,
-    steps: MetaRegion,
+    /// Pages from the start of which both may be written.
+    written: AtomicUsize,
 }
 
 /// The part that knows the owner of each page, and the marks: some words, which a heap copies to have them at hand.
@@ -70,6 +69,8 @@ pub(crate) struct View {
     base: usize,
     pages: usize,
     owners: NonNull<AtomicU16>,
+    /// The slab of each page, or the length of the large object that begins there.
+    slabs: NonNull<AtomicU32>,
     /// Where the pair of the page's owner lies in an array of pairs by number, in bytes; 0 for owners without a kept number.
     pairs: NonNull<AtomicU32>,
     /// The first mark; dangling where there are none.
@@ -127,6 +128,47 @@ impl View {
         }
     }
 
+    /// Takes the run away from the large object that begins at an address: no object is there any more, but the pages stay out. The
+    /// bytes of the run, at most `most`; `None` for all else, and for an object that is on a list.
+    ///
+    /// Of two threads that put the same object at once both may get an answer.
+    ///
+    /// # Safety
+    /// The family is alive, and the object is given up.
+    #[inline(always)]
+    pub(crate) unsafe fn end_large(&self, addr: usize, most: usize) -> Option<usize> {
+        let page = addr.wrapping_sub(self.base) >> shift();
+        // SAFETY: the family is alive.
+        let owner = unsafe { self.owner(addr) };
+        if owner != LARGE || !addr.is_multiple_of(1 << shift()) {
+            return None;
+        }
+        // SAFETY: the arrays have an entry for each page; of a run of several the second page is one of them.
+        unsafe {
+            let entry = |page| self.slabs.add(page).as_ref().load(Ordering::Relaxed);
+            let pages = entry(page) as usize;
+            if pages << shift() > most || (pages > 1 && entry(page + 1) != 0) {
+                return None;
+            }
+            self.owners
+                .add(page)
+                .as_ref()
+                .store(NONE, Ordering::Relaxed);
+            Some(pages << shift())
+        }
+    }
+
+    /// Makes a run that [`end_large`](Self::end_large) answered a large object again.
+    ///
+    /// # Safety
+    /// The family is alive, and the run is the caller's.
+    #[inline(always)]
+    pub(crate) unsafe fn begin_large(&self, addr: usize) {
+        let page = (addr - self.base) >> shift();
+        // SAFETY: the array has an entry for each page. The entries are as they were.
+        unsafe { self.owners.add(page).as_ref() }.store(LARGE, Ordering::Relaxed);
+    }
+
     /// Writes the mark of a block.
     ///
     /// # Safety
@@ -145,51 +187,28 @@ unsafe impl Send for View {}
 unsafe impl Sync for View {}
 
 impl Marks {
-    fn new(system: &Arc<dyn System>, pages: usize) -> Result<Self, OsError> {
-        let steps = (pages * marks_of_page()).div_ceil(STEP);
-        let bytes = steps * (STEP + pairs_of_step());
-        let marks = Self {
-            steps: MetaRegion::new(system.clone(), steps, 64)?,
-            span: system.reserve(bytes.next_multiple_of(page_size()), page_size())?,
-            first_pair: steps * STEP,
-            system: system.clone(),
-        };
-        // Any address may be asked for.
-        // SAFETY: just reserved, and known to no other code.
-        unsafe { system.show_zeroes(marks.span) }?;
-        Ok(marks)
-    }
-
-    /// Makes what belongs to some pages writable.
-    fn back(&self, page: usize, n: usize) -> Result<(), OsError> {
-        let marks = marks_of_page();
-        for step in page * marks / STEP..=((page + n) * marks - 1) / STEP {
-            // SAFETY: there is a byte for each step.
-            let done =
-                unsafe { AtomicBool::from_ptr(self.steps.span().at.add(step).as_ptr().cast()) };
-            if done.load(Ordering::Relaxed) {
-                continue;
-            }
-            let pairs = self.first_pair + step * pairs_of_step();
-            let from = pairs & !(page_size() - 1);
-            let to = (pairs + pairs_of_step()).next_multiple_of(page_size());
-            for part in [
-                self.span.part(step * STEP, STEP),
-                self.span.part(from, to - from),
-            ] {
-                // SAFETY: a part of this reservation. Threads that do it at once do the same.
-                unsafe { self.system.commit(part) }?;
-            }
-            done.store(true, Ordering::Relaxed);
+    /// Makes what belongs to all pages below `page` writable.
+    fn back(&self, page: usize) -> Result<(), OsError> {
+        let from = self.written.load(Ordering::Relaxed);
+        if page <= from {
+            return Ok(());
         }
+        let marks = marks_of_page();
+        let to = page
+            .next_multiple_of(STEP / marks)
+            .min(self.first_pair / marks);
+        let pairs_from = (self.first_pair + from * PAIR) & !(page_size() - 1);
+        let pairs_to = (self.first_pair + to * PAIR).next_multiple_of(page_size());
+        for part in [
+            self.span.part(from * marks, (to - from) * marks),
+            self.span.part(pairs_from, pairs_to - pairs_from),
+        ] {
+            // SAFETY: a part of the marks' reservation. Threads that do it at once begin at the same place, or where another one
+            // ended.
+            unsafe { self.system.commit(part) }?;
+        }
+        self.written.fetch_max(to, Ordering::Relaxed);
         Ok(())
-    }
-}
-
-impl Drop for Marks {
-    fn drop(&mut self) {
-        // SAFETY: the reservation is the map's own, which goes. A refusal leaks addresses.
-        let _ = unsafe { self.system.release(self.span) };
     }
 }
 
@@ -199,34 +218,38 @@ unsafe impl Send for PageMap {}
 unsafe impl Sync for PageMap {}
 
 impl PageMap {
-    /// The map of a reservation, with marks or without.
-    pub(super) fn new(system: &Arc<dyn System>, of: Span, marks: bool) -> Result<Self, OsError> {
-        let marks = if marks {
-            Some(Marks::new(system, of.len / page_size())?)
-        } else {
-            None
-        };
-        let first = marks
-            .as_ref()
-            .map_or(NonNull::dangling(), |marks| marks.span.at);
+    /// The map of a reservation, with marks in a reservation that may be read, or without.
+    pub(super) fn new(
+        system: &Arc<dyn System>,
+        of: Span,
+        marks: Option<Span>,
+    ) -> Result<Self, OsError> {
         let pages = of.len / page_size();
-        let owners = MetaRegion::new(system.clone(), pages * size_of::<AtomicU16>(), 64)?;
-        let slabs = MetaRegion::new(system.clone(), pages * size_of::<AtomicU32>(), 64)?;
+        let slabs = pages * size_of::<AtomicU16>();
+        let memory = MetaRegion::new(system.clone(), slabs + pages * size_of::<AtomicU32>(), 64)?;
+        let part = |from: usize| memory.span().part(from, 0).at;
+        let first = marks.map_or(NonNull::dangling(), |marks| marks.at);
+        let first_pair = pages * marks_of_page();
         Ok(Self {
             view: View {
                 base: of.addr(),
                 pages,
-                owners: owners.span().at.cast(),
-                pairs: marks.as_ref().map_or(NonNull::dangling(), |marks| {
-                    marks.span.part(marks.first_pair, 0).at.cast()
+                owners: part(0).cast(),
+                slabs: part(slabs).cast(),
+                pairs: marks.map_or(NonNull::dangling(), |marks| {
+                    marks.part(first_pair, 0).at.cast()
                 }),
                 marks: first,
                 marks_of_null: first.as_ptr().wrapping_sub(of.addr() >> MARK_SHIFT),
-                most: marks.as_ref().map_or(0, |_| of.len >> MARK_SHIFT),
+                most: marks.map_or(0, |_| of.len >> MARK_SHIFT),
             },
-            slabs: slabs.span().at.cast(),
-            marks,
-            _memory: [owners, slabs],
+            marks: marks.map(|span| Marks {
+                span,
+                first_pair,
+                system: system.clone(),
+                written: AtomicUsize::new(0),
+            }),
+            _memory: memory,
         })
     }
 
@@ -269,41 +292,35 @@ impl PageMap {
 
     /// Makes the marks of `n` pages writable, which get objects.
     pub(super) fn back_marks(&self, page: u32, n: usize) -> Result<(), OsError> {
-        let back = |marks: &Marks| marks.back(page as usize, n);
+        let back = |marks: &Marks| marks.back(page as usize + n);
         self.marks.as_ref().map_or(Ok(()), back)
     }
 
     /// Gives `n` pages to `owner`.
     pub(super) fn set(&self, page: u32, n: usize, owner: u16, slab: BlockNumber) {
-        let kept = usize::from(owner) < KEPT;
-        let pair = if kept {
-            usize::from(owner) * size_of::<Pair>()
-        } else {
-            0
-        };
+        let pair = usize::from(owner) * size_of::<Pair>();
         for page in page..page + n as u32 {
             self.slab_of(page).store(slab, Ordering::Relaxed);
             self.owner_of(page).store(owner, Ordering::Relaxed);
-            self.set_pair(page, pair as u32);
+            self.set_pair(page, owner, pair as u32);
         }
     }
 
     /// `n` pages have no owner from now on.
     pub(super) fn clear(&self, page: u32, n: usize) {
         for page in page..page + n as u32 {
+            let owner = self.owner_of(page).load(Ordering::Relaxed);
             self.owner_of(page).store(NONE, Ordering::Relaxed);
-            self.set_pair(page, 0);
+            self.set_pair(page, owner, 0);
         }
     }
 
-    fn set_pair(&self, page: u32, pair: u32) {
-        if self.marks.is_some() {
+    /// Writes where the pair of a page lies, if its owner has one: elsewhere it is 0, and may never have been touched.
+    fn set_pair(&self, page: u32, owner: u16, pair: u32) {
+        if self.marks.is_some() && usize::from(owner) < KEPT {
             // SAFETY: there is an entry for each page.
             let entry = unsafe { self.view.pairs.add(page as usize).as_ref() };
-            // That of a page that had no objects yet may only be read.
-            if entry.load(Ordering::Relaxed) != pair {
-                entry.store(pair, Ordering::Relaxed);
-            }
+            entry.store(pair, Ordering::Relaxed);
         }
     }
 
@@ -323,6 +340,6 @@ impl PageMap {
     fn slab_of(&self, page: u32) -> &AtomicU32 {
         debug_assert!((page as usize) < self.view.pages);
         // SAFETY: as above.
-        unsafe { self.slabs.add(page as usize).as_ref() }
+        unsafe { self.view.slabs.add(page as usize).as_ref() }
     }
 }

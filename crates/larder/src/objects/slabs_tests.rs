@@ -24,7 +24,7 @@ impl Fixture {
         let pages = MetaRegion::new(system.clone(), slabs * page_size(), page_size()).unwrap();
         let mut this = Self {
             meta: Meta::new(system.clone(), 1 << 20).unwrap(),
-            map: PageMap::new(&system, pages.span(), false).unwrap(),
+            map: PageMap::new(&system, pages.span(), None).unwrap(),
             shape,
             constructs,
             slabs: Slabs::default(),

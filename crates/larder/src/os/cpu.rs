@@ -49,15 +49,18 @@ fn last_cpu(list: &str) -> Option<usize> {
     (last < MAX_CPUS).then_some(last)
 }
 
-/// Bytes of physical memory; 0 where the machine does not report it.
+/// Bytes of physical memory, as it was at the first call; 0 where the machine does not report it.
 pub(crate) fn physical_memory() -> usize {
-    if cfg!(miri) {
-        return 0;
-    }
-    let info = rustix::system::sysinfo();
-    usize::try_from(info.totalram)
-        .unwrap_or(0)
-        .saturating_mul(usize::try_from(info.mem_unit).unwrap_or(1))
+    static BYTES: Decided<usize> = Decided::new();
+    BYTES.get_or_decide(|| {
+        if cfg!(miri) {
+            return 0;
+        }
+        let info = rustix::system::sysinfo();
+        usize::try_from(info.totalram)
+            .unwrap_or(0)
+            .saturating_mul(usize::try_from(info.mem_unit).unwrap_or(1))
+    })
 }
 
 /// Whether the machine grants no more memory than it has, counting what is accessible though it be untouched

@@ -15,9 +15,6 @@ use super::{Decommit, HugeAdvice, HugePageSize, OsError, Span, System, page_size
 /// nothing more beyond 512.
 const VECTOR: usize = 64;
 
-/// Pages of which one call says whether memory is behind them, a byte of the stack each.
-const RESIDENCE: usize = 1024;
-
 /// Linux.
 ///
 /// ```
@@ -88,6 +85,38 @@ fn unmap(call: &'static str, at: *mut u8, len: usize) -> Result<(), OsError> {
     unsafe { mm::munmap(at.cast(), len) }.map_err(|e| OsError::new(call, len, e))
 }
 
+/// How many in 100 pages of a long range have memory, by some of them; all where the system does not say.
+pub(crate) fn backed_share(span: Span) -> usize {
+    const ALL: usize = 100;
+    /// Places that are looked at, and pages there.
+    const PLACES: usize = 8;
+    const PAGES: usize = 16;
+    let (page, step) = (page_size(), span.len / PLACES);
+    if cfg!(miri) || step < PAGES * page {
+        return ALL;
+    }
+    let _errno = KeptErrno::new();
+    let mut backed = 0;
+    for place in 0..PLACES {
+        // In the middle of each part: a program that touches little touches its ends.
+        let from = (place * step + (step - PAGES * page) / 2) / page * page;
+        let mut pages = [0_u8; PAGES];
+        // SAFETY: whole pages of the range, and a byte for each.
+        let done = unsafe {
+            libc::mincore(
+                span.part(from, PAGES * page).at.as_ptr().cast(),
+                PAGES * page,
+                pages.as_mut_ptr(),
+            )
+        };
+        if done != 0 {
+            return ALL;
+        }
+        backed += pages.iter().filter(|page| **page & 1 != 0).count();
+    }
+    backed * ALL / (PLACES * PAGES)
+}
+
 /// A fresh mapping of private memory, which takes none before it is touched.
 fn map_aligned(len: usize, align: usize, prot: ProtFlags) -> Result<Span, OsError> {
     const CALL: &str = "mmap(reserve)";
@@ -95,12 +124,26 @@ fn map_aligned(len: usize, align: usize, prot: ProtFlags) -> Result<Span, OsErro
     if !align.is_power_of_two() {
         return Err(OsError::new(CALL, len, Errno::INVAL));
     }
+    let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+    // Since 6.7 the kernel aligns mappings of whole huge pages to these by itself. Where it does not, that is tried once.
+    static ALIGNED: AtomicBool = AtomicBool::new(true);
+    let huge = HugePageSize::Mib2.bytes();
+    let may_be = align > page_size() && align <= huge && len > 0 && len.is_multiple_of(huge);
+    if may_be && ALIGNED.load(Ordering::Relaxed) {
+        let span = map(CALL, len, prot, flags)?;
+        if span.addr().is_multiple_of(align) {
+            return Ok(span);
+        }
+        ALIGNED.store(false, Ordering::Relaxed);
+        // As below.
+        let _ = unmap(CALL, span.at.as_ptr(), len);
+    }
     // Reserve more than asked for, then give back what lies before and after the aligned part.
     let slack = align - page_size();
     let wide = len
         .checked_add(slack)
         .ok_or(OsError::new(CALL, len, Errno::NOMEM))?;
-    let got = map(CALL, wide, prot, MapFlags::PRIVATE | MapFlags::NORESERVE)?;
+    let got = map(CALL, wide, prot, flags)?;
     let head = got.addr().next_multiple_of(align) - got.addr();
     let span = got.part(head, len);
     // A refusal leaks these addresses; an error would leak all of them.
@@ -227,25 +270,6 @@ unsafe impl System for Linux {
             }
         }
         Ok(())
-    }
-
-    fn resident_pages(&self, span: Span, enough: usize) -> usize {
-        let _errno = KeptErrno::new();
-        let mut bytes = [0_u8; RESIDENCE];
-        let (mut from, mut found) = (0, 0);
-        while from < span.len && found < enough {
-            let part = span.part(from, (span.len - from).min(RESIDENCE * page_size()));
-            let pages = part.len.div_ceil(page_size());
-            // SAFETY: the kernel writes a byte for each page, and there are so many.
-            let done =
-                unsafe { libc::mincore(part.at.as_ptr().cast(), part.len, bytes.as_mut_ptr()) };
-            if done != 0 {
-                return enough;
-            }
-            found += bytes[..pages].iter().filter(|&byte| byte & 1 != 0).count();
-            from += part.len;
-        }
-        found.min(enough)
     }
 
     unsafe fn release(&self, span: Span) -> Result<(), OsError> {

@@ -41,7 +41,7 @@ pub(crate) use due::{CLOCK_TICK, Due};
 pub use error::OsError;
 pub(crate) use helper::HelperThread;
 pub use linux::Linux;
-pub(crate) use linux::map_sealed;
+pub(crate) use linux::{backed_share, map_sealed};
 pub(crate) use meta::{MetaRegion, MetaSlice, ZeroIsValid};
 #[doc(hidden)]
 pub use sched::thread_cpu_time;

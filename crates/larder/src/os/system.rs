@@ -230,26 +230,6 @@ pub unsafe trait System: fmt::Debug + Send + Sync {
     /// The kernel's refusal. Some of the spans may have been given back already.
     unsafe fn decommit(&self, spans: &[Span], how: Decommit) -> Result<(), OsError>;
 
-    /// Pages of committed memory behind which there is memory, counted up to `enough` of them. A system that cannot say answers
-    /// `enough`.
-    ///
-    /// ```
-    /// use larder::os::{Linux, System, page_size};
-    /// let span = Linux.reserve_committed(8 << 20, page_size())?;
-    /// assert_eq!(Linux.resident_pages(span, 10), 0);
-    /// // SAFETY: just reserved and committed.
-    /// unsafe {
-    ///     Linux.populate(span)?;
-    ///     assert_eq!(Linux.resident_pages(span, 10), 10);
-    ///     Linux.release(span)?;
-    /// }
-    /// # Ok::<(), larder::os::OsError>(())
-    /// ```
-    fn resident_pages(&self, span: Span, enough: usize) -> usize {
-        let _ = span;
-        enough
-    }
-
     /// Returns a whole reservation.
     ///
     /// # Safety

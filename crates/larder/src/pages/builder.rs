@@ -74,6 +74,8 @@ pub struct PagePoolBuilder {
     magazine: (usize, usize),
     helper: Option<HelperConfig>,
     environment: bool,
+    /// Bytes beside each page, that go with it and that stay.
+    beside: Option<(usize, usize)>,
 }
 
 impl Default for PagePoolBuilder {
@@ -93,6 +95,7 @@ impl Default for PagePoolBuilder {
             magazine: (MAGAZINE_PAGES, MOST_MAGAZINE_PAGES),
             helper: None,
             environment: true,
+            beside: None,
         }
     }
 }
@@ -363,6 +366,14 @@ impl PagePoolBuilder {
         self
     }
 
+    /// Keeps so many bytes beside each page, and behind all of them `more` for each. They read as zero, and the pool's owner makes them
+    /// writable. The memory of the former goes back with that of the pages; so they must be 0 when the pages are put.
+    #[must_use]
+    pub(crate) fn beside(mut self, bytes: usize, more: usize) -> Self {
+        self.beside = Some((bytes, more));
+        self
+    }
+
     /// Takes over what a settings file says, where nothing was set by hand. Its size of clusters is then what
     /// [`ClusterSize::AUTO`] means to this pool.
     ///
@@ -430,6 +441,7 @@ impl PagePoolBuilder {
                 give_back,
                 // A piece of a transparent huge page would split it.
                 in_part: self.backing != Backing::Huge,
+                beside: self.beside,
             },
             stock: StockConfig {
                 rounds: self.magazine.0,
@@ -444,7 +456,7 @@ impl PagePoolBuilder {
         let pool = PagePool::from_inner(inner);
         if let Some(config) = self.helper {
             pool.start_helper(config)
-                .map_err(|e| PoolError::Helper(e.to_string().into()))?;
+                .map_err(|e| PoolError::Helper(e.kind()))?;
         }
         Ok(pool)
     }
@@ -459,7 +471,7 @@ impl PagePoolBuilder {
         #[cfg(feature = "settings")]
         if let Some(path) = std::env::var_os(ENV_SETTINGS) {
             let settings = crate::settings::Settings::read(path.as_ref())
-                .map_err(|error| PoolError::Settings(error.into()))?;
+                .map_err(|error| PoolError::Settings(kept(error)))?;
             self = self.settings(&settings);
         }
         Ok(self)
@@ -530,3 +542,20 @@ impl PagePoolBuilder {
 
 /// Below this a pool without limit is not worth having: report the error instead.
 const MIN_RESERVE: usize = 64 << 20;
+
+/// Keeps an error of the settings for as long as the process runs, so that an error of the pool need not own it. The same one
+/// again is kept once.
+#[cfg(feature = "settings")]
+fn kept(error: crate::settings::SettingsError) -> &'static crate::settings::SettingsError {
+    use core::sync::atomic::{AtomicPtr, Ordering};
+    static LAST: AtomicPtr<crate::settings::SettingsError> = AtomicPtr::new(core::ptr::null_mut());
+    // SAFETY: null, or one that was leaked below.
+    match unsafe { LAST.load(Ordering::Acquire).as_ref() } {
+        Some(last) if *last == error => last,
+        _ => {
+            let kept = Box::leak(Box::new(error));
+            LAST.store(kept, Ordering::Release);
+            kept
+        }
+    }
+}

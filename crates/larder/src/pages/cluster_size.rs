@@ -41,9 +41,7 @@ impl ClusterSize {
         if (1..=MAX_CLUSTER_PAGES).contains(&pages) {
             Ok(Self(Some(pages)))
         } else {
-            Err(PoolError::ClusterSize {
-                given: pages.to_string().into(),
-            })
+            Err(PoolError::ClusterSize { pages })
         }
     }
 
@@ -72,7 +70,7 @@ impl FromStr for ClusterSize {
             return Ok(Self::AUTO);
         }
         text.parse()
-            .map_err(|_: ParseIntError| PoolError::ClusterSize { given: text.into() })
+            .map_err(|_: ParseIntError| PoolError::ClusterText)
             .and_then(Self::pages)
     }
 }

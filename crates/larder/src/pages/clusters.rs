@@ -8,6 +8,7 @@ use core::ops::Range;
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::Arc;
 
+use super::beside::Beside;
 use super::block::BLOCK_PAGES;
 use super::error::PoolError;
 use super::moves::{Moves, Patience};
@@ -77,6 +78,8 @@ pub(super) struct Clusters {
     give_back: Option<Decommit>,
     /// Idle pages of used blocks go, too.
     in_part: bool,
+    /// What goes back with the pages.
+    beside: Option<Beside>,
     pub(super) counters: Counters,
 }
 
@@ -93,14 +96,23 @@ pub(super) struct ClustersConfig {
     pub(super) give_back: Option<Decommit>,
     /// Whether less than a block may go back.
     pub(super) in_part: bool,
+    /// Bytes beside each page, that go with it and that stay.
+    pub(super) beside: Option<(usize, usize)>,
 }
 
 impl Clusters {
     /// On error the reservation is returned to the system.
     pub(super) fn new(config: ClustersConfig) -> Result<Self, OsError> {
         let page = page_size();
-        match Space::new(&config.system, config.span.len / page) {
-            Ok(space) => Ok(Self {
+        let pages = config.span.len / page;
+        let made = Space::new(&config.system, pages).and_then(|space| {
+            let beside = config
+                .beside
+                .map(|bytes| Beside::new(&config.system, pages, bytes));
+            Ok((space, beside.transpose()?))
+        });
+        match made {
+            Ok((space, beside)) => Ok(Self {
                 system: config.system,
                 span: config.span,
                 page,
@@ -117,6 +129,7 @@ impl Clusters {
                 populate: config.populate,
                 give_back: config.give_back,
                 in_part: config.in_part,
+                beside,
                 counters: Counters::default(),
             }),
             Err(error) => {

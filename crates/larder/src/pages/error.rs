@@ -3,7 +3,7 @@
 use super::block::MAX_CLUSTER_PAGES;
 use crate::os::OsError;
 
-/// Why there is no pool, or no page.
+/// Why there is no pool, or no page. It owns no memory: it can be made when there is none, and a caller has nothing to drop.
 ///
 /// ```
 /// use larder::pages::{PagePool, PoolError};
@@ -14,17 +14,22 @@ use crate::os::OsError;
 /// assert!(none.to_string().contains("does not fit one page"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PoolError {
-    /// A builder's cluster size that is none.
+    /// A number that is no cluster size.
     #[error(
-        "cluster size '{given}' is not 'auto' or a number of pages from 1 to {MAX_CLUSTER_PAGES}"
+        "cluster size '{pages}' is not 'auto' or a number of pages from 1 to {MAX_CLUSTER_PAGES}"
     )]
     ClusterSize {
         /// What was given.
-        given: Box<str>,
+        pages: usize,
     },
+    /// A text, for instance that of `LARDER_CLUSTER_PAGES`, that is no cluster size.
+    #[error(
+        "a cluster size, for instance in LARDER_CLUSTER_PAGES, is 'auto' or a number of pages from 1 to {MAX_CLUSTER_PAGES}"
+    )]
+    ClusterText,
     /// A builder's limit that does not fit one page.
     #[error("a limit of {bytes} bytes does not fit one page of {page} bytes")]
     LimitBytes {
@@ -48,10 +53,12 @@ pub enum PoolError {
     /// The environment variable `LARDER_SETTINGS` names a file that cannot be used.
     #[cfg(feature = "settings")]
     #[error("LARDER_SETTINGS: {0}")]
-    Settings(Box<crate::settings::SettingsError>),
-    /// The helper thread could not be started.
-    #[error("the helper thread could not be started: {0}")]
-    Helper(Box<str>),
+    Settings(&'static crate::settings::SettingsError),
+    /// The helper thread could not be started: no thread, or a CPU budget that is none.
+    #[error(
+        "the helper thread could not be started: {0}; its CPU budget must be above 0 and at most 1"
+    )]
+    Helper(std::io::ErrorKind),
     /// The pool's own limit. The other CPUs' magazines were looked into as well; a page that another thread was just
     /// moving may have been missed.
     #[error(

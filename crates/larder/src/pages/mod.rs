@@ -45,6 +45,7 @@
 //! Buffers may outlive the pool. Its stocks are emptied at once; memory is returned to the system when the last
 //! buffer is dropped.
 
+mod beside;
 mod block;
 mod buf;
 mod builder;

@@ -150,6 +150,11 @@ impl PagePool {
         self.inner.clusters.ground()
     }
 
+    /// Where the bytes [beside](PagePoolBuilder::beside) the pages are, if there are any.
+    pub(crate) fn beside(&self) -> Option<Span> {
+        self.inner.clusters.beside()
+    }
+
     /// Address of the first of `n` neighbouring pages of which the caller keeps account, and whether all of them are known to
     /// be zero. They come back by [`put_spans`](Self::put_spans). Nothing is trimmed for it: the caller has more to give up
     /// than this pool knows.
@@ -172,9 +177,13 @@ impl PagePool {
         self.inner.clusters.take_large(n)
     }
 
-    /// Makes the first bytes of a run that was taken zero; a long one in the cheaper way of two.
-    pub(crate) fn zero_span(&self, addr: usize, bytes: usize) {
-        self.inner.clusters.zero_span(addr, bytes);
+    /// Makes a long run of pages zero by giving its memory back, where few of its pages have any; false where nothing was done.
+    ///
+    /// # Safety
+    /// The `n` pages from `at` on are the caller's, and what they hold is not needed.
+    pub(crate) unsafe fn renew(&self, at: NonNull<u8>, n: usize) -> bool {
+        // SAFETY: the caller's promise.
+        unsafe { self.inner.clusters.renew(at.as_ptr() as usize, n) }
     }
 
     /// Takes the `n` pages from an address on, so that a run that ends there grows; false where one of them is in use, or the

@@ -70,6 +70,8 @@ pub(super) struct Space {
     here: BlockSet,
     /// The pages that were backed ahead last. A search looks at some blocks only, and these may lie behind them.
     ahead: Range<usize>,
+    /// For each number of pages: no block below has so many neighbours that are ready, but for blocks that are whole.
+    no_run_below: [u32; BLOCK_PAGES + 1],
     /// The first page that was never taken. Pages from here on are neither here nor out.
     frontier: usize,
     pages: usize,
@@ -97,6 +99,7 @@ impl Space {
             cold: set()?,
             here: set()?,
             ahead: 0..0,
+            no_run_below: [0; BLOCK_PAGES + 1],
             frontier: 0,
             pages: blocks * BLOCK_PAGES,
             resident: 0,
@@ -226,14 +229,30 @@ impl Space {
     }
 
     /// Whether there are `n` neighbouring pages of one block, at most 64, that are all ready.
-    pub(super) fn has_ready_run(&self, n: usize) -> bool {
+    pub(super) fn has_ready_run(&mut self, n: usize) -> bool {
         self.find_ready_run(n).is_some()
     }
 
-    fn find_ready_run(&self, n: usize) -> Option<usize> {
-        self.find_short_in(&self.partial, Block::ready, n)
+    fn find_ready_run(&mut self, n: usize) -> Option<usize> {
+        self.find_in_partial(n)
             .or_else(|| self.find_ahead(n))
             .or_else(|| self.find_short_in(&self.whole, Block::ready, n))
+    }
+
+    /// A run of pages that are ready in a block that is not whole. A search goes on where the last one ended: however many blocks have
+    /// too few pages, each costs time once.
+    fn find_in_partial(&mut self, n: usize) -> Option<usize> {
+        if self.frontier == 0 {
+            return None;
+        }
+        for _ in 0..RUN_SEARCH {
+            let b = self.partial.next(self.no_run_below[n] as usize)?;
+            if let Some(at) = find_run(self.blocks[b].ready(), n) {
+                return Some(b * BLOCK_PAGES + at);
+            }
+            self.no_run_below[n] = b as u32 + 1;
+        }
+        None
     }
 
     fn find_ahead(&self, n: usize) -> Option<usize> {
@@ -348,8 +367,8 @@ impl Space {
         taken.count_ones() as usize
     }
 
-    fn find_short_run(&self, n: usize) -> Option<usize> {
-        self.find_short_in(&self.partial, Block::ready, n)
+    fn find_short_run(&mut self, n: usize) -> Option<usize> {
+        self.find_in_partial(n)
             .or_else(|| self.find_short_in(&self.whole, |b| b.home, n))
             .or_else(|| self.find_short_in(&self.cold, |b| b.home, n))
     }
@@ -445,6 +464,12 @@ impl Space {
         let now = *block;
         self.out = self.out + before.home.count_ones() as usize - now.home.count_ones() as usize;
         let ready = now.ready() != 0;
+        // A page that became ready makes a run longer; so does one that is taken from a whole block, which is in this set from now on.
+        if now.ready() & !before.ready() != 0 || before.is_whole() {
+            for below in &mut self.no_run_below {
+                *below = (*below).min(b as u32);
+            }
+        }
         self.partial.set(b, ready && !now.is_whole());
         self.whole.set(b, ready && now.is_whole());
         self.here.set(b, now.is_whole());
@@ -479,6 +504,13 @@ impl Space {
             );
             assert_eq!(self.cold.contains(b), block.cold() != 0, "block {b}");
             assert_eq!(self.here.contains(b), block.is_whole(), "block {b}");
+            for n in 1..=BLOCK_PAGES {
+                let missed = self.partial.contains(b) && b < self.no_run_below[n] as usize;
+                assert!(
+                    !missed || find_run(block.ready(), n).is_none(),
+                    "block {b}, {n}"
+                );
+            }
         }
         assert_eq!(self.out, out);
         let cold: usize = self

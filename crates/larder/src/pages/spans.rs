@@ -2,18 +2,13 @@
 
 use std::sync::Arc;
 
-use super::{BLOCK_PAGES, Clusters};
-use crate::os::{Decommit, Span, System};
+use super::{BLOCK_PAGES, Beside, Clusters};
+use crate::os::{Span, System};
 use crate::pages::PoolError;
 
 /// Pages of the longest run that is populated at once. A program writes a short run soon and as a whole; of a longer one it
 /// may never touch the end, and to populate that costs more than the faults that it spares.
 const MOST_POPULATED: usize = 16;
-/// Pages of the shortest run of which the system is asked how much memory is behind it, before all of it is zeroed. The question
-/// takes a tenth of the time in which so much is written.
-const LEAST_ASKED: usize = 256;
-/// A run has little memory behind it if it is a page of so many.
-const LITTLE: usize = 8;
 /// One page is backed ahead for every `AHEAD` that are backed, but at least `LEAST_AHEAD`: a cluster at once would be most
 /// of the memory of a small program, and this way the number of calls grows with the logarithm until clusters are whole.
 const AHEAD: usize = 8;
@@ -23,6 +18,11 @@ impl Clusters {
     /// The reservation, and the system that it came from.
     pub(in crate::pages) fn ground(&self) -> (Span, Arc<dyn System>) {
         (self.span, self.system.clone())
+    }
+
+    /// What goes back with the pages, if there is something.
+    pub(in crate::pages) fn beside(&self) -> Option<Span> {
+        self.beside.as_ref().map(Beside::span)
     }
 
     /// Address of the first of `n` neighbouring pages, and whether all of them are known to be zero. Where none are ready,
@@ -70,24 +70,6 @@ impl Clusters {
             self.back(&taken, n <= MOST_POPULATED)?;
         }
         Ok((self.addr(taken.pages.start), taken.zero))
-    }
-
-    /// Makes the first `bytes` bytes of a run zero that was taken. Where its last user wrote little of it, the next may write no more:
-    /// then its pages go back to the system, which costs less than to write them all, and takes no memory.
-    pub(in crate::pages) fn zero_span(&self, addr: usize, bytes: usize) {
-        let n = bytes.div_ceil(self.page);
-        let first = self.number(addr);
-        let span = self.span_of(&(first..first + n));
-        let few = n / LITTLE;
-        let given = n >= LEAST_ASKED
-            && self.give_back == Some(Decommit::DontNeed)
-            && self.system.resident_pages(span, few) < few
-            // SAFETY: the pages are this run's, and nothing in them is needed.
-            && unsafe { self.system.decommit(&[span], Decommit::DontNeed) }.is_ok();
-        if !given {
-            // SAFETY: as above, and they are backed.
-            unsafe { span.at.write_bytes(0, bytes) };
-        }
     }
 
     /// Takes the `n` pages from an address on that no run has, not populated; false where one of them is in use.

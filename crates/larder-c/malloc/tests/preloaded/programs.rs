@@ -232,6 +232,12 @@ fn it_is_bound_at_once_and_stays() {
             "{dynamic}"
         );
         assert!(dynamic.contains(&format!("[{name}]")), "{dynamic}");
+        // To load another library takes as long as all else of the start. See the module `unwind`.
+        let lean = cfg!(target_arch = "x86_64") && name == "liblarder_malloc.so";
+        assert!(
+            !lean || dynamic.matches("(NEEDED)").count() == 1,
+            "{dynamic}"
+        );
     }
 }
 
@@ -397,14 +403,14 @@ fn free_memory_is_bounded_without_a_call() {
             >> 10
     };
     for size in ["4096", "65536", "2097152"] {
-        // Of blocks of a page a sixteenth is known of them, in slabs and magazines, and another in marks.
-        let known = 16 + 2 * 512 / 16;
+        // Of blocks of a page a sixteenth is known of them, in slabs and magazines. Marks go with the pages.
+        let known = 16 + 512 / 16;
         let bound = kept(size, &[]);
         assert!(bound <= 64 + known, "{size}: {bound} MiB");
         let more = kept(size, &[("LARDER_MALLOC_CACHE", "200M")]);
         assert!((190..200 + known).contains(&more), "{size}: {more} MiB");
         let none = kept(size, &[("LARDER_MALLOC_DECAY", "0")]);
-        assert!(none <= 2 + known, "{size}: {none} MiB");
+        assert!(none <= 18, "{size}: {none} MiB");
         let all = kept(size, &[("LARDER_MALLOC_DECAY", "never")]);
         assert!(all >= 500, "{size}: {all} MiB");
     }

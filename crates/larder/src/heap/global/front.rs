@@ -124,6 +124,8 @@ pub(super) unsafe fn free_sized(at: *mut u8, size: usize, align: usize) {
             // SAFETY: the caller's promise. What the bootstrap gave is as good as an object of the class.
             unsafe { heap.put(object, class) };
         }
+        // SAFETY: as above.
+        (Some(heap), None, Some(object)) if unsafe { heap.try_put_by_owner(object) } => {}
         // SAFETY: as above. Where there is a profile, a block of this size may be a sampled one, and no object of the class.
         (_, _, Some(object)) => unsafe { free_found(object, size, align, Call::Dealloc) },
         _ => {}
@@ -385,7 +387,11 @@ fn alloc_odd(size: usize, align: usize, zeroed: bool, origin: Origin) -> *mut u8
     let Ok(layout) = Layout::from_size_align(size, align) else {
         return null_mut();
     };
-    if slot::quick_heap().is_none() {
+    if let Some(heap) = slot::quick_heap() {
+        if !zeroed && let Some(object) = heap.try_get_computed(layout) {
+            return object.as_ptr();
+        }
+    } else {
         let block = alloc_counted_small(layout, zeroed);
         if !block.is_null() {
             return block;

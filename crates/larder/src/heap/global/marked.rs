@@ -61,14 +61,17 @@ pub fn alloc_counted_or(size: usize, class: usize, slow: impl FnOnce(usize) -> *
     )
 }
 
-/// A block of the thread's magazines, for sizes whose class is computed: above 32 KiB, up to 1 MiB. They are a step away from `malloc`, whose
-/// own code is for the smaller ones.
+/// A block of the thread's magazines, for sizes whose class is computed: above 32 KiB, up to 1 MiB; and the run of pages that it keeps, for
+/// larger ones. They are a step away from `malloc`, whose own code is for the smaller ones.
 #[inline(always)]
 #[must_use]
 pub fn try_alloc_computed(size: usize) -> Option<NonNull<u8>> {
-    let (heap, class) = (slot::quick_heap()?, computed_class(size)?);
-    // SAFETY: as above.
-    NonNull::new(unsafe { heap.try_get_marked(class) }? as *mut u8)
+    let heap = slot::quick_heap()?;
+    match computed_class(size) {
+        // SAFETY: as above.
+        Some(class) => NonNull::new(unsafe { heap.try_get_marked(class) }? as *mut u8),
+        None => heap.try_get_kept(size),
+    }
 }
 
 /// As [`free`], if a block in use begins there and the thread's magazines have room for it. False where nothing was done.
@@ -137,7 +140,7 @@ fn alloc_zeroed_slowly(size: usize, align: usize) -> *mut u8 {
 pub unsafe fn free(at: *mut u8) {
     // SAFETY: the caller's promise.
     unsafe {
-        if !try_free(at) {
+        if !try_free(at) && !slot::quick_heap().is_some_and(|heap| heap.try_keep(at)) {
             free_aligned_as(at, UNSAID, Call::Free);
         }
     }

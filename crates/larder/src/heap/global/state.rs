@@ -15,7 +15,9 @@ use super::{bootstrap, checked, countdown, guarded, misuse, profiled, reaper, re
 use crate::heap::{Checker, Classes, Heap};
 use crate::objects::{Family, RawCache};
 use crate::os::errno::KeptErrno;
-use crate::os::{Linux, System, counts_all_memory, fork, physical_memory, turns, wait_turn};
+use crate::os::{
+    HugePageSize, Linux, System, counts_all_memory, fork, physical_memory, turns, wait_turn,
+};
 use crate::pages::{ClusterSize, PagePool};
 
 /// Addresses for so many times the machine's memory: programs ask for more than they touch.
@@ -23,6 +25,7 @@ const OVERSIZE: usize = 16;
 /// The same where what is asked for counts. The tables of so many addresses would count, too: half a thousandth of them.
 const COUNTED_OVERSIZE: usize = 2;
 const LEAST_RESERVE: usize = 1 << 30;
+const HUGE: usize = HugePageSize::Mib2.bytes();
 /// Pages that are populated at once. Stated, because to choose it one would have to read two dozen files; small, since a
 /// program may end before it needs more.
 const CLUSTER_PAGES: usize = 34;
@@ -188,7 +191,9 @@ fn make() -> Option<Global> {
     } else {
         OVERSIZE
     };
-    let most = physical_memory().saturating_mul(times).max(LEAST_RESERVE);
+    // Whole huge pages: the kernel aligns these without two calls more.
+    let most = physical_memory().saturating_mul(times) / HUGE * HUGE;
+    let most = most.max(LEAST_RESERVE);
     let build = |reserve| {
         let mut pages = PagePool::builder()
             .ignore_environment()

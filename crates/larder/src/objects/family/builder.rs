@@ -9,12 +9,12 @@ use crate::magazine::Magazines;
 use crate::objects::bound::Bound;
 use crate::objects::error::Misuse;
 use crate::objects::links::Links;
-use crate::objects::map::PageMap;
+use crate::objects::map::{self, PageMap};
 use crate::objects::meta::Meta;
 use crate::objects::table::Table;
 use crate::os::lock::Lock;
 use crate::os::rseq::{Mode, mode};
-use crate::os::{Due, OsError, coarse_now, fork};
+use crate::os::{Due, HugePageSize, OsError, coarse_now, fork};
 use crate::pages::{PagePool, PagePoolBuilder, PoolError};
 
 /// Settings of a family that is to be.
@@ -204,14 +204,22 @@ impl FamilyBuilder {
     /// # Errors
     /// See [`PagePoolBuilder::build`]; and no memory for the account of pages.
     pub fn build(self) -> Result<Family, PoolError> {
-        let pool = self.pages.build()?;
+        let pages = if self.marks {
+            self.pages.beside(map::marks_of_page(), map::PAIR)
+        } else {
+            self.pages
+        };
+        let pool = pages.build()?;
         let (span, system) = pool.ground();
         let mode = self.mode.unwrap_or_else(mode);
         let interval_ns = u64::try_from(self.interval.as_nanos()).unwrap_or(u64::MAX);
         let inner = Arc::new(Inner {
-            map: PageMap::new(&system, span, self.marks)?,
+            map: PageMap::new(&system, span, pool.beside())?,
             // A slab of one page and 512 objects needs 128 bytes for it, with constructors 256.
-            meta: Meta::new(system.clone(), span.len / 16 + (16 << 20))?,
+            meta: Meta::new(
+                system.clone(),
+                (span.len / 16 + (16 << 20)).next_multiple_of(HugePageSize::Mib2.bytes()),
+            )?,
             table: Table::new(system.clone())?,
             pool,
             magazines: Arc::new(Magazines::new(system.clone())),

@@ -128,9 +128,6 @@ unsafe impl<S: System, H: Hook> System for Hooked<S, H> {
         // SAFETY: the caller's promise is passed on.
         unsafe { self.inner.decommit(spans, how) }
     }
-    fn resident_pages(&self, span: Span, enough: usize) -> usize {
-        self.inner.resident_pages(span, enough)
-    }
     unsafe fn release(&self, span: Span) -> Result<(), OsError> {
         self.hook.before(Call::Release, span.len)?;
         // SAFETY: the caller's promise is passed on.
