@@ -23,7 +23,7 @@ pub struct HeapStats {
     pub charged_bytes: usize,
     /// Bytes of these in large objects.
     pub large_bytes: usize,
-    /// Bytes of free objects in the heap's magazines.
+    /// Bytes of free objects in the heap's magazines, and of the run of pages that it keeps.
     pub stocked_bytes: usize,
     /// The limit in bytes.
     pub limit_bytes: usize,

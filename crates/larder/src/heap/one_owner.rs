@@ -290,7 +290,7 @@ impl Heap {
         let stocked = (0..CLASSES)
             .map(|class| self.pair(class).len() * SIZES[class])
             .sum::<usize>();
-        self.account().stats(stocked + self.kept().bytes)
+        self.account().stats(stocked + self.kept_bytes())
     }
 
     /// Fills `out` with objects of `layout`, a magazine's worth at a time.
@@ -475,6 +475,11 @@ impl Heap {
         };
         (kept.addr, kept.bytes) = (object as usize, bytes);
         true
+    }
+
+    /// Bytes of the run that is kept.
+    pub(super) fn kept_bytes(&self) -> usize {
+        self.kept().bytes
     }
 
     /// Gives the run back that is kept; false where there is none.

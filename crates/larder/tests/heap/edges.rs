@@ -70,6 +70,7 @@ fn a_limit_is_an_error_that_names_it_and_passes() {
         assert!(matches!(error, Err(AllocError::Limit { .. })), "{error:?}");
         heap.dealloc_by_address(large);
     }
+    heap.trim();
     assert_eq!(
         (heap.stats().large_bytes, heap.stats().charged_bytes),
         (0, 0)
@@ -122,6 +123,7 @@ fn a_large_object_grows_and_shrinks_where_it_is() {
             }
             heap.dealloc(moved, layout(9 << 20));
         }
+        heap.trim();
         assert_eq!(heap.stats().large_bytes, 0);
         drop(heap);
         assert_eq!(classes.family().large_held_bytes(), 0);
@@ -158,6 +160,7 @@ fn an_object_that_grows_in_steps_stays_where_it_is() {
         );
         heap.dealloc_many(&[object], layout(700_000));
     }
+    heap.trim();
     assert_eq!(classes.family().large_held_bytes(), 0);
 }
 
@@ -427,6 +430,7 @@ fn a_private_heap_takes_its_large_objects_with_it() {
     }
     // SAFETY: taken above, put once.
     unsafe { shared.dealloc_by_address(outlives) };
+    shared.trim();
     assert_eq!(family.large_held_bytes(), 0);
     let live = family.metadata_bytes();
     for _ in 0..3 {

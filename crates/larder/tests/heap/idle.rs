@@ -22,8 +22,9 @@ fn after_a_burst() -> (Family, Heap) {
         .collect();
     // Pages for the large object that a test takes: memory that had to grow for it would be looked for in the magazines first.
     let run = heap.alloc(layout(2 << 20)).unwrap();
+    // Not by the heap, which would keep it.
     // SAFETY: taken above with this layout, put once.
-    unsafe { heap.dealloc(run, layout(2 << 20)) };
+    unsafe { heap.classes().dealloc(run, layout(2 << 20)) };
     for (object, layout) in objects {
         // SAFETY: taken above with this layout, put once.
         unsafe { heap.dealloc(object, layout) };

@@ -197,5 +197,6 @@ fn what_is_no_object_cannot_be_resized() {
         assert_eq!(small.add(99).read(), 3);
         heap.dealloc_by_address(small);
     }
+    heap.trim();
     assert_eq!(family.large_held_bytes(), 0);
 }

@@ -232,9 +232,14 @@ fn nonsense_in_the_environment_is_an_error_that_names_it() {
         "18446744073709551616",
         "64 ",
     ] {
+        // A number is named itself, a text by its variable.
+        let named = match nonsense.parse::<usize>() {
+            Ok(number) => format!("'{number}'"),
+            Err(_) => "LARDER_CLUSTER_PAGES".to_owned(),
+        };
         with(
             &[("LARDER_CLUSTER_PAGES", nonsense.as_ref())],
-            &["refused: ", &format!("'{nonsense}'")],
+            &["refused: ", &named],
         );
     }
     with(

@@ -1,7 +1,7 @@
 //! What the program's heap holds.
 
 use super::{HeapMode, bootstrap, slot, state};
-use crate::heap::{CLASSES, SIZES};
+use crate::heap::{CLASSES, Heap, SIZES};
 
 /// One size class.
 ///
@@ -38,7 +38,7 @@ pub struct GlobalStats {
     pub mode: Option<HeapMode>,
     /// The size classes.
     pub classes: [ClassStats; CLASSES],
-    /// Bytes of large objects.
+    /// Bytes of large objects, and of those that other threads keep to use them again.
     pub large_bytes: usize,
     /// Bytes of pages that the heap holds, in use or not.
     pub held_bytes: usize,
@@ -69,7 +69,9 @@ pub(super) fn stats() -> GlobalStats {
     if let Some(global) = state::global() {
         let family = global.classes.family();
         let pool = family.pool().stats();
-        stats.large_bytes = family.large_held_bytes();
+        let heap = slot::heap().or_else(|| slot::hardened().map(|thread| &thread.heap));
+        let kept = heap.map_or(0, Heap::kept_bytes);
+        stats.large_bytes = family.large_held_bytes().saturating_sub(kept);
         stats.held_bytes = pool.held_bytes;
         stats.out_bytes = pool.out_bytes;
         stats.metadata_bytes = family.metadata_bytes();
@@ -83,7 +85,7 @@ pub(super) fn stats() -> GlobalStats {
                 in_use += of.out.saturating_sub(ready) * stats.size;
             }
         }
-        let ready = slot::heap().map_or(0, |heap| heap.stats().stocked_bytes);
+        let ready = slot::heap().map_or(0, |heap| heap.stats().stocked_bytes - kept);
         stats.in_use_bytes = in_use.saturating_sub(ready);
     }
     stats
