@@ -40,9 +40,4 @@ impl Reader for &Cache<u64, u32> {
         Cache::insert(self, block, block as u32);
         true
     }
-
-    fn load(&mut self, block: u64) -> bool {
-        Cache::get_with(self, block, || block as u32);
-        true
-    }
 }

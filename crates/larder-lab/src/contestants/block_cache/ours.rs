@@ -91,8 +91,4 @@ impl Reader for OurReader<'_> {
     fn bring(&mut self, block: u64) -> bool {
         self.handle.read(self.file, block).is_ok()
     }
-
-    fn load(&mut self, block: u64) -> bool {
-        self.handle.read(self.file, block).is_ok()
-    }
 }
