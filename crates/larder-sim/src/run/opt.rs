@@ -103,7 +103,7 @@ impl NextUse {
     /// Bytes that OPT needs for a trace of so many records: what all sizes share, and what each size has for itself.
     ///
     /// ```
-    /// assert_eq!(larder_sim::NextUse::bytes(1 << 20), (4 << 20, 133_152));
+    /// assert_eq!(larder_sim::NextUse::bytes(1 << 20), (4 << 20, 133_160));
     /// ```
     #[must_use]
     pub fn bytes(records: u64) -> (u64, u64) {

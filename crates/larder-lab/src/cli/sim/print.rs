@@ -86,12 +86,12 @@ pub(super) fn best_on_disk(placed: &[Placed], bends: &[Bend]) -> Vec<String> {
             best.policy,
             number::number(seconds(best), "s")
         );
-        let apart = |row: &Row| (1.0 - seconds(best) / seconds(row)) * 100.0;
-        if let Some(lru) = named("lru").filter(|_| best.policy != "lru") {
-            sentence += &format!("; {:.1} % less than lru", apart(lru));
-        }
-        if let Some(default) = named(DEFAULT).filter(|_| best.policy != DEFAULT) {
-            sentence += &format!("; {:.1} % less than {DEFAULT}, the default", apart(default));
+        for (name, what) in [("lru", ""), (DEFAULT, ", the default")] {
+            let other = named(name).filter(|row| seconds(row) > seconds(best));
+            if let Some(other) = other {
+                let less = (1.0 - seconds(best) / seconds(other)) * 100.0;
+                sentence += &format!("; {less:.1} % less than {name}{what}");
+            }
         }
         sentences.push(sentence + ".");
     }

@@ -230,8 +230,8 @@ fn say_what_opt_needs(global: &Global, what: &What, trace: &Loaded, jobs: &[Job]
     output::hint(
         global,
         &format!(
-            "{}: opt needs {} for the next uses of {} records, the part that memory does not hold in the file, and {} for each of \
-             {at_once} caches at a time",
+            "{}: opt needs {} for the next uses of {} records, of which the file takes what --max-memory does not hold, and \
+             {} a cache, {at_once} at a time",
             output::plain(&trace.name),
             bytes(shared),
             number::count(trace.records() as i64),
