@@ -105,7 +105,7 @@ pub struct larder_sqlite_stats {
     pub evictions: u64,
 }
 
-numbers!(larder_sqlite_stats, |stats: &Stats| stats = stats;
+numbers!(larder_sqlite_stats, |given: &Stats| stats = given;
     caches = stats.caches.len() as u64,
     bytes, held_bytes,
     limit_bytes = stats.budget_bytes.map_or(u64::MAX, |bytes| bytes as u64),

@@ -81,9 +81,7 @@ fn a_program_installs_it_first_and_reads_its_numbers() {
     // SAFETY: no connection is open.
     assert_eq!(unsafe { ffi::sqlite3_shutdown() }, 0);
     // SAFETY: NULL is the defaults.
-    assert_eq!(
-        unsafe { larder_sqlite_install(own, null(), null_mut()) },
-        LARDER_OK
-    );
+    let status = unsafe { larder_sqlite_install(own, null(), null_mut()) };
+    assert_eq!(status, LARDER_OK);
     assert_eq!(stats().limit_bytes, u64::MAX);
 }

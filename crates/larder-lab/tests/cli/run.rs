@@ -481,7 +481,11 @@ fn a_build_that_fails_is_one_line_and_a_measurement_goes_on() {
 
 #[test]
 fn an_installed_program_finds_its_library() {
-    let (home, _) = (Home::new(), library());
+    let home = Home::new();
+    // In an empty home cargo could not build what is missing.
+    library();
+    debug_library();
+    built("larder-sqlite-preload");
     let json = home.json(&["install", "--prefix", "made/here", "--json"]);
     let at = |name: &str| PathBuf::from(json["installed"][name].as_str().unwrap());
     let here = home.path().canonicalize().unwrap().join("made/here");

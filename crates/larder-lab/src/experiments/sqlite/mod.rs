@@ -142,7 +142,7 @@ fn plan(request: &PlanRequest<'_>, contestants: &[Box<dyn Contestant>]) -> Plan 
     if quick {
         plan.skip(
             "a database of 480 MB, and every rule",
-            "the quick form has a 16th of its rows, lookups and cache; run with --full, about forty minutes",
+            "the quick form has a 16th of its rows, lookups and cache; run with --full, which plans half an hour",
         );
     }
     plan.finish()
