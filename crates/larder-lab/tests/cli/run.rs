@@ -345,7 +345,9 @@ fn settings_reach_the_malloc_where_nothing_else_says_otherwise() {
     let words = ["--settings", "s.toml", "--decay", "7"];
     let (code, out, err) = with(("LARDER_MALLOC_CACHE", "9"), &words);
     assert_eq!((code, out.as_str()), (0, "locked 7 9 s.toml\n"), "{err}");
-    assert!(err.starts_with("larder: locked; "), "{err}");
+    let words = ["--settings", "s.toml", "--", "ls", "-d", "/"];
+    let (code, _, err) = run(&home, &library, &words);
+    assert!(code == 0 && err.starts_with("larder: locked; "), "{err}");
     let (code, out, err) = with(("LARDER_SETTINGS", "s.toml"), &[]);
     assert_eq!(
         (code, out.as_str()),

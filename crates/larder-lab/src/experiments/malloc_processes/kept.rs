@@ -379,7 +379,7 @@ mod tests {
         );
         // A machine on which it costs little, and on which the CPUs' magazines cost the same.
         assert_eq!(
-            set([11.0, 10.0, 10.0, 10.0], [20.0, 20.0]),
+            set([11.5, 10.0, 10.0, 10.0], [20.0, 20.0]),
             [
                 "malloc.mode = \"per-cpu\"",
                 "malloc.decay_ms = 100",
