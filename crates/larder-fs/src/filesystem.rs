@@ -16,6 +16,7 @@ use rustix::io::Errno;
 
 use crate::data::OpenFile;
 use crate::directories::OpenDirectory;
+use crate::gate::Gate;
 use crate::inode::{Inode, Inodes, Opened, Seen};
 use crate::options::{Coherence, Mode};
 use crate::source::{Backing, Source};
@@ -58,6 +59,7 @@ pub(crate) struct FileSystem {
     pub(crate) notes: Notes,
     /// Inodes whose data is open, or was a moment ago.
     pub(crate) active: Mutex<HashMap<u64, Arc<Inode>>>,
+    pub(crate) gate: Arc<Gate>,
     /// Largest request.
     pub(crate) max_write: usize,
 }

@@ -18,7 +18,7 @@
 // A file uses what lies below it:
 //
 //     mount > control, attach > upkeep, transport > data, directories, names, attributes > filesystem
-//           > inode > source, table > stats, system, options, error
+//           > inode > source, table > gate, stats, system, options, error
 //
 // `transport` hands its numbers of open files to `inode` and `data`, which only keep them.
 mod attach;
@@ -28,6 +28,7 @@ mod data;
 mod directories;
 mod error;
 mod filesystem;
+mod gate;
 mod inode;
 mod mount;
 mod names;

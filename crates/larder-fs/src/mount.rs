@@ -20,6 +20,7 @@ use crate::attach::{attach, detach, is_mounted};
 use crate::control::{Socket, Tune};
 use crate::error::FsError;
 use crate::filesystem::{FileSystem, Space};
+use crate::gate::Gate;
 use crate::inode::{INODE_BYTES, Inodes};
 use crate::options::{Mode, MountOptions};
 use crate::source::Source;
@@ -50,7 +51,7 @@ impl Budget {
             });
         }
         // A thread's buffer takes the largest write.
-        let most = (bytes / 64 / threads).clamp(128 << 10, 1 << 20);
+        let most = (bytes / 32 / threads).clamp(128 << 10, 1 << 20);
         let max_write = 1 << most.ilog2();
         let inodes = (bytes / 8).max(256 << 10);
         let page = larder::os::page_size();
@@ -142,9 +143,17 @@ impl MountOptions {
         self.start(system, source, mountpoint, lock)
     }
 
-    fn threads_or_default(&self) -> usize {
+    /// Threads that answer at a time.
+    fn at_a_time(&self) -> usize {
         let cpus = std::thread::available_parallelism().map_or(2, usize::from);
         self.threads.unwrap_or(cpus.clamp(2, 16)).clamp(1, 256)
+    }
+
+    /// Threads, those that wait for the source included. A small cache has no room for the buffers of many.
+    fn all_threads(&self) -> usize {
+        let at_a_time = self.at_a_time();
+        let room = self.cache_bytes >> 20;
+        (at_a_time * 4).min(at_a_time + 16).min(room.max(at_a_time))
     }
 
     /// All that is there before it is mounted.
@@ -153,23 +162,20 @@ impl MountOptions {
             path: source_path.to_owned(),
             error: error.into(),
         };
-        let budget = Budget::new(
-            self.cache_bytes,
-            self.threads_or_default(),
-            raise_descriptors(),
-        )?;
+        let budget = Budget::new(self.cache_bytes, self.all_threads(), raise_descriptors())?;
         let memory = |error: &dyn std::fmt::Display| FsError::Memory(error.to_string());
         let attr = stat(&root).map_err(at_source)?;
         let acl = rustix::fs::getxattr_query(source_path, "system.posix_acl_access");
         let network = is_network(&root);
         let family = Family::new().map_err(|error| memory(&error))?;
         let (inodes, root) = Inodes::new(&family, budget.inodes, root, attr)?;
-        let source = Arc::new(Source::new(self.disk));
+        let gate = Arc::new(Gate::new(self.at_a_time()));
+        let source = Arc::new(Source::new(self.disk, Arc::clone(&gate)));
         let most = self
             .most_bytes
             .unwrap_or(self.cache_bytes)
             .max(self.cache_bytes);
-        let most = Budget::new(most, self.threads_or_default(), raise_descriptors())?;
+        let most = Budget::new(most, self.all_threads(), raise_descriptors())?;
         let cache = BlockCache::builder(Arc::clone(&source))
             .pool(family.pool().clone())
             .bytes(budget.blocks)
@@ -208,6 +214,7 @@ impl MountOptions {
             space: Space::default(),
             notes: crate::upkeep::Notes::default(),
             active: Mutex::default(),
+            gate,
             max_write: budget.max_write,
         })
     }
@@ -228,7 +235,7 @@ impl MountOptions {
             system,
             source,
             mountpoint,
-            threads: self.threads_or_default(),
+            threads: self.all_threads(),
             most_bytes: self
                 .most_bytes
                 .unwrap_or(self.cache_bytes)
@@ -320,7 +327,12 @@ impl Shared {
                 .name("larder-upkeep".to_owned())
                 .spawn_scoped(scope, upkeep);
             let workers = devices.into_iter().map(|device| {
-                let work = move || Worker::new(system, device).run();
+                let work = move || {
+                    let end = Worker::new(system, device).run();
+                    // The connection has ended for all.
+                    system.gate.end();
+                    end
+                };
                 std::thread::Builder::new()
                     .name("larder-worker".to_owned())
                     .spawn_scoped(scope, work)

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use larder_cache::{FileId, Part, Storage};
 
+use crate::gate::{For, Gate};
 use crate::options::DiskModel;
 
 /// Parts that go into one call: IOV_MAX.
@@ -96,19 +97,26 @@ struct Disk {
 pub(crate) struct Source {
     files: [RwLock<HashMap<u64, Arc<Backing>>>; SHARDS],
     disk: Option<Disk>,
+    gate: Arc<Gate>,
     pub(crate) calls: Calls,
 }
 
 impl Source {
-    pub(crate) fn new(model: Option<DiskModel>) -> Self {
+    pub(crate) fn new(model: Option<DiskModel>, gate: Arc<Gate>) -> Self {
         Self {
             files: std::array::from_fn(|_| RwLock::default()),
             disk: model.map(|model| Disk {
                 model,
                 at: Mutex::default(),
             }),
+            gate,
             calls: Calls::default(),
         }
+    }
+
+    /// A wait for the source's data.
+    fn wait<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.gate.outside(For::Data, work)
     }
 
     fn shard(&self, number: u64) -> &RwLock<HashMap<u64, Arc<Backing>>> {
@@ -217,9 +225,11 @@ impl Source {
         let backing = self.get(file)?;
         backing.touch();
         let from: Vec<_> = run.iter().map(|part| IoSlice::new(part.bytes)).collect();
-        let done = rustix::io::pwritev(&*backing.file(), &from, offset)?;
-        self.did_write(file, offset, done);
-        Ok(done)
+        self.wait(|| {
+            let done = rustix::io::pwritev(&*backing.file(), &from, offset)?;
+            self.did_write(file, offset, done);
+            Ok(done)
+        })
     }
 }
 
@@ -235,28 +245,35 @@ fn run<B: Deref<Target = [u8]>>(parts: &[Part<B>]) -> usize {
 
 impl Storage for Source {
     fn read(&self, file: FileId, offset: u64, into: &mut [u8]) -> io::Result<usize> {
-        let done = self.get(file)?.file().read_at(into, offset)?;
-        self.did_read(file, offset, done);
-        Ok(done)
+        let backing = self.get(file)?;
+        self.wait(|| {
+            let done = backing.file().read_at(into, offset)?;
+            self.did_read(file, offset, done);
+            Ok(done)
+        })
     }
 
     fn write(&self, file: FileId, offset: u64, from: &[u8]) -> io::Result<usize> {
         let backing = self.get(file)?;
         backing.touch();
-        let done = backing.file().write_at(from, offset)?;
-        self.did_write(file, offset, done);
-        Ok(done)
+        self.wait(|| {
+            let done = backing.file().write_at(from, offset)?;
+            self.did_write(file, offset, done);
+            Ok(done)
+        })
     }
 
     fn sync(&self, file: FileId) -> io::Result<()> {
         self.calls.syncs.fetch_add(1, Ordering::Relaxed);
-        self.call();
         let backing = self.get(file)?;
         let file = backing.file();
-        match backing.full.load(Ordering::Acquire) {
-            0 => file.sync_data(),
-            _ => file.sync_all(),
-        }
+        self.wait(|| {
+            self.call();
+            match backing.full.load(Ordering::Acquire) {
+                0 => file.sync_data(),
+                _ => file.sync_all(),
+            }
+        })
     }
 
     fn read_many(&self, parts: &mut [Part<&mut [u8]>]) {
@@ -266,9 +283,11 @@ impl Storage for Source {
                 .iter_mut()
                 .map(|part| IoSliceMut::new(part.bytes))
                 .collect();
-            let done = rustix::io::preadv(&*backing.file(), &mut into, offset)?;
-            self.did_read(file, offset, done);
-            Ok(done)
+            self.wait(|| {
+                let done = rustix::io::preadv(&*backing.file(), &mut into, offset)?;
+                self.did_read(file, offset, done);
+                Ok(done)
+            })
         });
     }
 

@@ -16,6 +16,7 @@ use rustix::io::Errno;
 use crate::attributes::Changes;
 use crate::data::OpenFile;
 use crate::filesystem::FileSystem;
+use crate::gate::For;
 use crate::inode::Inode;
 use crate::names::{Entry, New};
 use crate::options::{Coherence, Mode};
@@ -389,7 +390,9 @@ impl<'s> Worker<'s> {
     /// Answers requests until the mount ends.
     pub(crate) fn run(&mut self) -> io::Result<()> {
         let mut buffer = vec![0; HEADERS + self.system.max_write];
-        loop {
+        let gate = &self.system.gate;
+        let mut needed = gate.enter();
+        while needed {
             let len = match rustix::io::read(&*self.device, &mut buffer[..]) {
                 Ok(len) => len,
                 // A request was taken back before it was read.
@@ -405,18 +408,24 @@ impl<'s> Worker<'s> {
             };
             let begun = Instant::now();
             self.out.clear();
-            let outcome = self.answer(&header, message);
+            let outcome = match header.opcode {
+                READ | WRITE | FSYNC | FORGET | BATCH_FORGET => self.answer(&header, message),
+                _ => gate.outside(For::Names, || self.answer(&header, message)),
+            };
             let failed = outcome.is_err();
-            match outcome {
-                Ok(Outcome::Answer) => send(&self.device, header.unique, 0, &[&self.out])?,
-                Ok(Outcome::Sent | Outcome::None) => {}
-                Err(error) => send(&self.device, header.unique, -error.raw_os_error(), &[])?,
+            let sent = match outcome {
+                Ok(Outcome::Answer) => send(&self.device, header.unique, 0, &[&self.out]),
+                Ok(Outcome::Sent | Outcome::None) => Ok(()),
+                Err(error) => send(&self.device, header.unique, -error.raw_os_error(), &[]),
+            };
+            if sent.is_err() {
+                // The kernel did not take the answer; an error it takes.
+                let _ = send(&self.device, header.unique, -libc::EIO, &[]);
             }
             self.system.counters.did(header.opcode, begun, failed);
-            if header.opcode == DESTROY {
-                return Ok(());
-            }
+            needed = header.opcode != DESTROY && gate.turn();
         }
+        Ok(())
     }
 
     fn inode(&self, header: &Header) -> Sys<Arc<Inode>> {
@@ -484,10 +493,9 @@ impl<'s> Worker<'s> {
             }
             RENAME | RENAME2 => {
                 let to = message.u64()?;
-                let flags = if header.opcode == RENAME2 {
-                    message.u64()? as u32
-                } else {
-                    0
+                let flags = match header.opcode {
+                    RENAME2 => (message.u32()?, message.u32()?).0,
+                    _ => 0,
                 };
                 let (name, new_name) = (message.name()?, message.name()?);
                 let (from, to) = (self.inode(header)?, system.inodes.get(to)?);

@@ -18,16 +18,26 @@ const BLOCK: usize = 4096;
 /// Blocks that are written again and again.
 const BLOCKS: usize = 64;
 
-/// No test: the daemon of the other one, which starts this program again.
+/// No test: the daemon of the other one, which starts this program again. Source, mountpoint and, for other tools, mode and bytes.
 #[test]
 fn daemon() {
-    let Ok(paths) = std::env::var(DAEMON) else {
+    let Ok(text) = std::env::var(DAEMON) else {
         return;
     };
-    let (source, at) = paths.split_once(':').unwrap();
-    let options = MountOptions::new(source, at)
+    let words: Vec<_> = text.split(':').collect();
+    let options = MountOptions::new(words[0], words[1])
         .cache_bytes(1 << 20)
         .dirty_age(Duration::from_millis(30));
+    let options = match words.get(2..) {
+        Some([mode, bytes]) => {
+            let seconds = Duration::from_secs(5);
+            options
+                .mode(mode.parse().unwrap())
+                .cache_bytes(bytes.parse().unwrap())
+                .dirty_age(seconds)
+        }
+        _ => options,
+    };
     let mount = options.mount().unwrap();
     println!("ready");
     mount.wait().unwrap();
