@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::fmt::Write as _;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use rustix::thread::{CapabilitySets, UnshareFlags};
 
@@ -41,10 +41,6 @@ pub(crate) struct Attr {
 impl Attr {
     pub(crate) fn file_type(&self) -> FileType {
         FileType::from_raw_mode(self.mode)
-    }
-
-    pub(crate) fn is_file(&self) -> bool {
-        self.file_type() == FileType::RegularFile
     }
 
     /// What names the file among all of the system.
@@ -277,9 +273,4 @@ pub(crate) fn open_path(dir: BorrowedFd<'_>, name: &[u8]) -> Sys<OwnedFd> {
 /// Attributes of a name.
 pub(crate) fn stat_at(dir: BorrowedFd<'_>, name: &[u8]) -> Sys<Attr> {
     rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).map(Attr::from)
-}
-
-/// Where paths without a directory begin.
-pub(crate) fn here() -> BorrowedFd<'static> {
-    CWD
 }

@@ -450,12 +450,12 @@ impl<'s> Worker<'s> {
                 Ok(Outcome::None)
             }
             GETATTR => {
-                let attr = system.attributes(&self.inode(header)?)?;
+                let attr = system.attributes(&*self.inode(header)?)?;
                 self.attr(&attr)
             }
             SETATTR => self.set_attributes(header, message),
             READLINK => {
-                let target = system.read_link(&self.inode(header)?)?;
+                let target = system.read_link(&*self.inode(header)?)?;
                 self.out.extend_from_slice(&target);
                 Ok(Outcome::Answer)
             }
@@ -473,7 +473,7 @@ impl<'s> Worker<'s> {
                     mode,
                     mask,
                 };
-                let entry = system.make_node(&self.inode(header)?, message.name()?, new, rdev)?;
+                let entry = system.make_node(&*self.inode(header)?, message.name()?, new, rdev)?;
                 self.entry(&entry)
             }
             MKDIR => {
@@ -483,7 +483,7 @@ impl<'s> Worker<'s> {
                     mode,
                     mask,
                 };
-                let entry = system.make_directory(&self.inode(header)?, message.name()?, new)?;
+                let entry = system.make_directory(&*self.inode(header)?, message.name()?, new)?;
                 self.entry(&entry)
             }
             UNLINK | RMDIR => {
@@ -504,7 +504,7 @@ impl<'s> Worker<'s> {
             }
             LINK => {
                 let inode = system.inodes.get(message.u64()?)?;
-                let entry = system.link(&inode, &self.inode(header)?, message.name()?)?;
+                let entry = system.link(&inode, &*self.inode(header)?, message.name()?)?;
                 self.entry(&entry)
             }
             OPEN => self.open(header, message),
@@ -518,7 +518,7 @@ impl<'s> Worker<'s> {
             }
             FLUSH if !system.close_to_open => Err(Errno::NOSYS),
             FLUSH => {
-                system.flush(&system.file(message.u64()?)?)?;
+                system.flush(&*system.file(message.u64()?)?)?;
                 Ok(Outcome::Answer)
             }
             FSYNC => {
@@ -530,7 +530,7 @@ impl<'s> Worker<'s> {
                 let (size, flags) = (message.u32()?, message.u32()?);
                 let name = message.name()?;
                 let value = message.take(size as usize)?;
-                system.set_extended(&self.inode(header)?, name, value, flags)?;
+                system.set_extended(&*self.inode(header)?, name, value, flags)?;
                 Ok(Outcome::Answer)
             }
             GETXATTR | LISTXATTR => {
@@ -550,7 +550,7 @@ impl<'s> Worker<'s> {
                 Ok(Outcome::Answer)
             }
             REMOVEXATTR => {
-                system.remove_extended(&self.inode(header)?, message.name()?)?;
+                system.remove_extended(&*self.inode(header)?, message.name()?)?;
                 Ok(Outcome::Answer)
             }
             OPENDIR => {
@@ -570,7 +570,7 @@ impl<'s> Worker<'s> {
                 Ok(Outcome::Answer)
             }
             FSYNCDIR => {
-                system.sync_directory(&self.inode(header)?)?;
+                system.sync_directory(&*self.inode(header)?)?;
                 Ok(Outcome::Answer)
             }
             FALLOCATE => {
@@ -590,7 +590,7 @@ impl<'s> Worker<'s> {
                 let (from, at) = (message.u64()?, message.u64()?);
                 message.u64()?;
                 let (to, target, len) = (message.u64()?, message.u64()?, message.u64()?);
-                let done = system.copy(&system.file(from)?, at, &system.file(to)?, target, len)?;
+                let done = system.copy(&*system.file(from)?, at, &*system.file(to)?, target, len)?;
                 Answer(&mut self.out).u32(done as u32).u32(0);
                 Ok(Outcome::Answer)
             }
