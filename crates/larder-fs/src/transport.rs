@@ -590,7 +590,8 @@ impl<'s> Worker<'s> {
                 let (from, at) = (message.u64()?, message.u64()?);
                 message.u64()?;
                 let (to, target, len) = (message.u64()?, message.u64()?, message.u64()?);
-                let done = system.copy(&*system.file(from)?, at, &*system.file(to)?, target, len)?;
+                let done =
+                    system.copy(&*system.file(from)?, at, &*system.file(to)?, target, len)?;
                 Answer(&mut self.out).u32(done as u32).u32(0);
                 Ok(Outcome::Answer)
             }
