@@ -54,7 +54,7 @@ impl FileSystem {
         }
         let old = match self.coherence {
             Coherence::Exclusive => false,
-            Coherence::Ttl(ttl) => !inode.state().checked.is_some_and(|at| at.elapsed() < ttl),
+            Coherence::Ttl(ttl) => inode.state().checked.is_none_or(|at| at.elapsed() >= ttl),
             Coherence::Strict | Coherence::Open => true,
         };
         let same = !old || !self.look(inode, Ours::No)?;

@@ -221,16 +221,13 @@ impl FileSystem {
         };
         inode.size.store(new.size, Ordering::Release);
         drop(state);
-        // New names and permissions leave the content as it was.
-        let content = outside && (seen.mtime, seen.size) != (former.mtime, former.size)
-            || outside && ours == Ours::No;
-        if content && inode.has_blocks.load(Ordering::Acquire) {
+        if outside && inode.has_blocks.load(Ordering::Acquire) {
             self.counters
                 .outside_changes
                 .fetch_add(1, Ordering::Relaxed);
             self.forget_content(inode, new.size);
         }
-        content
+        outside
     }
 
     /// Blocks of a file that others have changed are read anew.
@@ -360,17 +357,21 @@ impl FileSystem {
         if inode.opens.load(Ordering::Acquire) > 0 {
             return;
         }
-        let dead = inode.is_dead();
-        if dead && inode.is_file() {
+        if inode.is_dead() && inode.is_file() {
             self.discard(inode);
         }
-        if !inode.is_unused() || inode.id == 1 {
-            return;
+        if inode.is_unused() && inode.id != 1 && inode.opened().is_none() {
+            self.rest(inode);
         }
-        if dead {
-            self.inodes.remove(inode);
-        } else if inode.opened().is_none() {
+    }
+
+    /// An unused inode waits for its next use, if others have not deleted the file: a descriptor keeps it in the source.
+    pub(crate) fn rest(&self, inode: &Inode) {
+        let gone = inode.is_dead() || stat(inode.fd()).is_ok_and(|attr| attr.nlink == 0);
+        if !gone {
             self.inodes.rest(inode);
+        } else if self.inodes.remove(inode) {
+            self.discard(inode);
         }
     }
 

@@ -286,6 +286,10 @@ impl Inodes {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    pub(crate) fn idle_len(&self) -> usize {
+        self.idle().len()
+    }
+
     /// The one that is idle for longest.
     pub(crate) fn next_idle(&self) -> Option<Arc<Inode>> {
         loop {

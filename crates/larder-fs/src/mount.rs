@@ -116,6 +116,7 @@ impl MountOptions {
             path: self.mountpoint.clone(),
             error,
         };
+        recover(&self.mountpoint);
         let mountpoint = self.mountpoint.canonicalize().map_err(at_mountpoint)?;
         if !mountpoint.is_dir() {
             return Err(at_mountpoint(io::ErrorKind::NotADirectory.into()));
@@ -297,6 +298,17 @@ impl MountOptions {
             .spawn(control)
             .map_err(no_thread)?;
         Ok(vec![session, control])
+    }
+}
+
+/// What a daemon left that was killed is taken away: nothing can be reached through it.
+fn recover(mountpoint: &Path) {
+    let found = std::fs::metadata(mountpoint);
+    if found.is_err_and(|error| error.raw_os_error() == Some(libc::ENOTCONN))
+        && let Ok(path) = std::path::absolute(mountpoint)
+        && is_mounted(&path)
+    {
+        let _ = detach(&path, true);
     }
 }
 

@@ -14,9 +14,12 @@ const CHUNK: usize = 1024;
 /// A value and the number that it has, which may be another than the one that is looked for.
 type Slot<T> = RwLock<Option<(u64, Arc<T>)>>;
 
+/// Slots, made when the first is needed.
+type Chunk<T> = OnceLock<Box<[Slot<T>]>>;
+
 pub(crate) struct Table<T> {
     numbers: Tagged<IdSpace<Any, u32>>,
-    chunks: Box<[OnceLock<Box<[Slot<T>]>>]>,
+    chunks: Box<[Chunk<T>]>,
 }
 
 impl<T> Table<T> {
@@ -113,7 +116,7 @@ impl<T> Table<T> {
             .iter()
             .filter(|chunk| chunk.get().is_some())
             .count();
-        self.chunks.len() * size_of::<OnceLock<Box<[Slot<T>]>>>()
+        self.chunks.len() * size_of::<Chunk<T>>()
             + made * CHUNK * size_of::<Slot<T>>()
             + self.numbers.table_bytes()
     }

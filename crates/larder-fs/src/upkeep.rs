@@ -72,6 +72,7 @@ impl FileSystem {
                 // What cannot be written is reported at the next sync of each opener, and tried again.
                 let _ = self.cache.maintain();
                 self.settle_idle();
+                self.look_at_idle();
                 self.look_for_room();
             }
             self.shed(device);
@@ -95,6 +96,19 @@ impl FileSystem {
                     let _ = self.settle_held(&inode, &opened);
                 }
                 self.close_idle(&inode);
+            }
+        }
+    }
+
+    /// Some of the idle inodes, in turn: those whose files others have deleted go.
+    fn look_at_idle(&self) {
+        for _ in 0..self.inodes.idle_len().min(256) {
+            let Some(inode) = self.inodes.next_idle() else {
+                break;
+            };
+            // One whose data is open comes again when that is closed.
+            if inode.opened().is_none() {
+                self.rest(&inode);
             }
         }
     }

@@ -1,6 +1,6 @@
 //! The daemon is killed at any moment: what was synced is there, and nothing is mixed.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -43,18 +43,27 @@ fn daemon() {
     mount.wait().unwrap();
 }
 
-/// A daemon of its own process, whose mount goes in any case.
-struct Daemon<'p>(Child, &'p Path);
+/// What is mounted there goes in any case.
+struct Mountpoint<'p>(&'p Path);
 
-impl<'p> Daemon<'p> {
-    fn start(source: &Path, at: &'p Path) -> Self {
+impl Drop for Mountpoint<'_> {
+    fn drop(&mut self) {
+        let _ = unmount(self.0, UnmountFlags::DETACH);
+    }
+}
+
+/// A daemon of its own process.
+struct Daemon(Child);
+
+impl Daemon {
+    fn start(source: &Path, at: &Path) -> Self {
         let child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "killed::daemon", "--nocapture"])
             .env(DAEMON, format!("{}:{}", source.display(), at.display()))
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut daemon = Self(child, at);
+        let mut daemon = Self(child);
         let lines = BufReader::new(daemon.0.stdout.take().unwrap()).lines();
         let ready = lines
             .map_while(Result::ok)
@@ -64,11 +73,10 @@ impl<'p> Daemon<'p> {
     }
 }
 
-impl Drop for Daemon<'_> {
+impl Drop for Daemon {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
-        let _ = unmount(self.1, UnmountFlags::DETACH);
     }
 }
 
@@ -165,13 +173,14 @@ fn a_killed_daemon_loses_nothing_that_was_synced() {
     };
     drop(first);
     let (source, at) = (directory(), directory());
+    let _mountpoint = Mountpoint(at.path());
     let mut known = Acknowledged {
         log: 0,
         blocks: vec![0; BLOCKS],
     };
     let mut seed = 12_345_u64;
     for _ in 0..KILLS {
-        let mut daemon = Daemon::start(source.path(), at.path());
+        let daemon = Daemon::start(source.path(), at.path());
         seed = seed
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
@@ -180,10 +189,9 @@ fn a_killed_daemon_loses_nothing_that_was_synced() {
         let before = known.clone();
         let writer = std::thread::spawn(move || write(&path, &before));
         std::thread::sleep(pause);
-        daemon.0.kill().unwrap();
-        daemon.0.wait().unwrap();
-        let (synced, version) = writer.join().unwrap();
+        // The next one takes away what this one leaves.
         drop(daemon);
+        let (synced, version) = writer.join().unwrap();
         verify(source.path(), &synced, version);
         // The next one goes on behind what is there.
         let log = fs::metadata(source.path().join("log")).map_or(0, |found| found.len());
@@ -199,5 +207,5 @@ fn a_killed_daemon_loses_nothing_that_was_synced() {
         };
     }
     assert!(known.log > 0, "something was written");
-    let _ = File::open(source.path());
+    drop(Daemon::start(source.path(), at.path()));
 }

@@ -1,5 +1,7 @@
 //! The file system, mounted. Where that is not possible each test says so in a line and passes.
 
+#![allow(clippy::unwrap_used)]
+
 mod killed;
 mod model;
 mod promises;

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 
 use larder_fs::Mode;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
+use rustix::fs::{FallocateFlags, SeekFrom};
 
 use crate::{directory, mounted};
 
@@ -43,13 +43,13 @@ enum Operation {
     },
     Allocate {
         name: usize,
-        mode: i32,
+        mode: FallocateFlags,
         at: u64,
         len: u64,
     },
     Seek {
         name: usize,
-        at: i64,
+        at: u64,
         hole: bool,
     },
     Copy {
@@ -105,10 +105,10 @@ fn operation() -> impl Strategy<Value = Operation> {
     let len = prop_oneof![Just(4096_usize), 0..300_usize, 0..70_000_usize];
     let end = prop_oneof![Just(0_u64), 0..9000_u64, 0..400_000_u64];
     let mode = prop_oneof![
-        Just(0),
-        Just(libc::FALLOC_FL_KEEP_SIZE),
-        Just(libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE),
-        Just(libc::FALLOC_FL_ZERO_RANGE),
+        Just(FallocateFlags::empty()),
+        Just(FallocateFlags::KEEP_SIZE),
+        Just(FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE),
+        Just(FallocateFlags::ZERO_RANGE),
     ];
     prop_oneof![
         6 => (name.clone(), at.clone(), len.clone(), 1..=255_u8).prop_map(|(name, at, len, byte)| Write { name, at, len, byte }),
@@ -117,7 +117,7 @@ fn operation() -> impl Strategy<Value = Operation> {
         2 => (name.clone(), end).prop_map(|(name, len)| Truncate { name, len }),
         3 => (name.clone(), any::<bool>()).prop_map(|(name, truncate)| Create { name, truncate }),
         1 => (name.clone(), mode, at.clone(), 1..50_000_u64).prop_map(|(name, mode, at, len)| Allocate { name, mode, at, len }),
-        1 => (name.clone(), 0..400_000_i64, any::<bool>()).prop_map(|(name, at, hole)| Seek { name, at, hole }),
+        1 => (name.clone(), 0..400_000_u64, any::<bool>()).prop_map(|(name, at, hole)| Seek { name, at, hole }),
         1 => (name.clone(), name.clone()).prop_map(|(from, to)| Copy { from, to }),
         2 => (name.clone(), name.clone()).prop_map(|(from, to)| Rename { from, to }),
         1 => (name.clone(), name.clone()).prop_map(|(from, to)| Link { from, to }),
@@ -135,14 +135,6 @@ fn operation() -> impl Strategy<Value = Operation> {
 
 fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).open(path)
-}
-
-fn check(done: i64) -> io::Result<i64> {
-    if done < 0 {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(done)
-    }
 }
 
 /// What a program sees of a file, without what differs between file systems.
@@ -204,22 +196,18 @@ fn run(root: &Path, operation: &Operation) -> io::Result<Vec<u8>> {
             len,
         } => {
             let file = open(&path(name))?;
-            // SAFETY: numbers only.
-            check(
-                unsafe { libc::fallocate(file.as_raw_fd(), mode, at as i64, len as i64) }.into(),
-            )?;
+            rustix::fs::fallocate(file, mode, at, len)?;
             Ok(Vec::new())
         }
         Seek { name, at, hole } => {
             // Of a directory each file system says something else.
             let file = open(&path(name))?;
-            let whence = if hole {
-                libc::SEEK_HOLE
+            let from = if hole {
+                SeekFrom::Hole(at)
             } else {
-                libc::SEEK_DATA
+                SeekFrom::Data(at)
             };
-            // SAFETY: numbers only.
-            let found = check(unsafe { libc::lseek(file.as_raw_fd(), at, whence) })?;
+            let found = rustix::fs::seek(file, from)?;
             Ok(found.to_string().into_bytes())
         }
         Copy { from, to } => fs::copy(path(from), path(to)).map(|n| n.to_string().into_bytes()),
@@ -282,7 +270,7 @@ fn same(mode: Mode) {
     };
     drop(first);
     let mut runner = TestRunner::new(Config {
-        cases: 24,
+        cases: std::env::var("LARDER_FS_CASES").map_or(24, |n| n.parse().expect("a number")),
         max_shrink_iters: 3000,
         failure_persistence: None,
         ..Config::default()
