@@ -10,7 +10,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A wait that is longer is worth a change of threads.
-const SLOW: Duration = Duration::from_micros(60);
+const SLOW: Duration = Duration::from_micros(250);
 
 thread_local! {
     /// This thread answers requests, and is not waiting for the source.

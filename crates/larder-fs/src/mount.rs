@@ -110,8 +110,8 @@ impl MountOptions {
         };
         let source = self.source.canonicalize().map_err(at_source)?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let open = |flags| rustix::fs::open(&source, flags, rustix::fs::Mode::empty());
-        let lock = open(flags).map_err(|error| at_source(error.into()))?;
+        let lock = rustix::fs::open(&source, flags, rustix::fs::Mode::empty());
+        let lock = lock.map_err(|error| at_source(error.into()))?;
         let at_mountpoint = |error: io::Error| FsError::Mountpoint {
             path: self.mountpoint.clone(),
             error,
@@ -138,9 +138,7 @@ impl MountOptions {
             Err(Errno::OPNOTSUPP | Errno::NOLCK | Errno::INVAL) => {}
             Err(error) => return Err(at_source(error.into())),
         }
-        let root = open(OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC)
-            .map_err(|error| at_source(error.into()))?;
-        let system = self.system(root, &source)?;
+        let system = self.prepare(&source)?;
         self.start(system, source, mountpoint, lock)
     }
 
@@ -158,11 +156,14 @@ impl MountOptions {
     }
 
     /// All that is there before it is mounted.
-    fn system(&self, root: OwnedFd, source_path: &Path) -> Result<FileSystem, FsError> {
+    pub(crate) fn prepare(&self, source_path: &Path) -> Result<FileSystem, FsError> {
         let at_source = |error: Errno| FsError::Source {
             path: source_path.to_owned(),
             error: error.into(),
         };
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = rustix::fs::open(source_path, flags, rustix::fs::Mode::empty());
+        let root = root.map_err(at_source)?;
         let budget = Budget::new(self.cache_bytes, self.all_threads(), raise_descriptors())?;
         let memory = |error: &dyn std::fmt::Display| FsError::Memory(error.to_string());
         let attr = stat(&root).map_err(at_source)?;

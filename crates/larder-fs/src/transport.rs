@@ -855,6 +855,54 @@ mod tests {
         assert_eq!(rest.take(3).unwrap(), [1, 2, 3]);
     }
 
+    /// Whatever a message holds, it has an answer or an error. Names stay in their directory.
+    #[test]
+    fn any_message_has_an_answer() {
+        use proptest::prelude::*;
+        let outer = tempfile::tempdir().unwrap();
+        let source = outer.path().join("source");
+        std::fs::create_dir(&source).unwrap();
+        let system = crate::MountOptions::new(&source, &source)
+            .cache_bytes(1 << 20)
+            .prepare(&source)
+            .unwrap();
+        let device = rustix::fs::open("/dev/null", OFlags::RDWR, Permissions::empty()).unwrap();
+        let worker = std::cell::RefCell::new(Worker::new(&system, Arc::new(device)));
+        let word = prop_oneof![3 => Just(0_u32), 3 => 1..4_u32, 1 => 0..70_000_u32, 1 => any::<u32>(), 2 => Just(0x61_u32)];
+        let message = (
+            0..60_u32,
+            0..5_u64,
+            proptest::collection::vec(word, 0..40),
+            0..4_usize,
+        );
+        let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig {
+            cases: 30_000,
+            failure_persistence: None,
+            ..ProptestConfig::default()
+        });
+        let done = runner.run(&message, |(opcode, node, words, cut)| {
+            let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+            bytes.truncate(bytes.len().saturating_sub(cut));
+            let caller = Caller { uid: 0, gid: 0 };
+            let header = Header {
+                opcode,
+                unique: 1,
+                node,
+                caller,
+            };
+            let mut worker = worker.borrow_mut();
+            worker.out.clear();
+            // It would take the disk that the test has.
+            if opcode != FALLOCATE {
+                let _ = worker.answer(&header, Message(&bytes));
+            }
+            Ok(())
+        });
+        done.unwrap();
+        let outside: Vec<_> = std::fs::read_dir(outer.path()).unwrap().collect();
+        assert_eq!(outside.len(), 1, "{outside:?}");
+    }
+
     #[test]
     fn answers_have_the_kernels_sizes() {
         let mut bytes = Vec::new();
