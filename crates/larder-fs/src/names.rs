@@ -129,18 +129,24 @@ impl FileSystem {
         let name = checked(name)?;
         self.not_too_many();
         self.source.call();
-        let exclusive = OFlags::from_bits_retain(flags) & OFlags::EXCL;
         let open =
-            OFlags::CREATE | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+            OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fd = self.identity.creates(new.caller, new.mask, || {
-            rustix::fs::openat(parent.fd(), name, open | exclusive, permissions(new.mode))
-        })?;
+            rustix::fs::openat(parent.fd(), name, open, permissions(new.mode))
+        });
+        let fd = match fd {
+            // Others made it since the kernel looked.
+            Err(Errno::EXIST) if flags & libc::O_EXCL as u32 == 0 => {
+                let mut entry = self.look_up(parent, name)?;
+                let opened = self.open(&entry.inode, flags, false);
+                let (handle, file, _) = opened.inspect_err(|_| self.forget(entry.inode.id, 1))?;
+                entry.attr = self.shown(&entry.inode);
+                return Ok((entry, handle, file));
+            }
+            fd => fd?,
+        };
         parent.stale();
         let entry = self.opened_entry(parent, name, &fd)?;
-        if !entry.inode.is_file() {
-            self.forget(entry.inode.id, 1);
-            return Err(Errno::INVAL);
-        }
         let file = self.open_created(&entry.inode, fd, flags);
         let (handle, file) = file.inspect_err(|_| self.forget(entry.inode.id, 1))?;
         Ok((entry, handle, file))
@@ -181,14 +187,7 @@ impl FileSystem {
         flags: u32,
     ) -> Sys<(u64, Arc<OpenFile>)> {
         let opened = self.created_data(inode, fd)?;
-        let file = self.open_file(inode, opened, flags)?;
-        if flags & libc::O_TRUNC as u32 != 0
-            && inode.size.load(std::sync::atomic::Ordering::Acquire) > 0
-        {
-            self.truncate(inode, 0, false)
-                .inspect_err(|_| self.release(file.0))?;
-        }
-        Ok(file)
+        self.open_file(inode, opened, flags)
     }
 
     pub(crate) fn link(&self, inode: &Arc<Inode>, parent: &Inode, name: &[u8]) -> Sys<Entry> {
