@@ -181,7 +181,7 @@ impl MountOptions {
         self
     }
 
-    /// The replacement rule, by a name of [`larder_policy::rules`].
+    /// The replacement rule, by a name that `larder_policy::rules` lists.
     pub fn rule(mut self, name: &str) -> Self {
         name.clone_into(&mut self.rule);
         self
