@@ -1,0 +1,162 @@
+//! Attaching the file system to a mountpoint and detaching it: by the system's calls as root, else by `fusermount3`.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+
+use rustix::fs::{Mode as Permissions, OFlags};
+use rustix::io::Errno;
+use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SocketFlags, SocketType,
+};
+
+use crate::error::FsError;
+use crate::transport::Device;
+
+/// Options that are flags of the system's call.
+fn flag(option: &str) -> Option<(MountFlags, bool)> {
+    Some(match option {
+        "ro" => (MountFlags::RDONLY, true),
+        "rw" => (MountFlags::RDONLY, false),
+        "nosuid" => (MountFlags::NOSUID, true),
+        "suid" => (MountFlags::NOSUID, false),
+        "nodev" => (MountFlags::NODEV, true),
+        "dev" => (MountFlags::NODEV, false),
+        "noexec" => (MountFlags::NOEXEC, true),
+        "exec" => (MountFlags::NOEXEC, false),
+        "noatime" => (MountFlags::NOATIME, true),
+        "atime" => (MountFlags::NOATIME, false),
+        "dirsync" => (MountFlags::DIRSYNC, true),
+        _ => return None,
+    })
+}
+
+fn failed(what: &'static str) -> impl FnOnce(Errno) -> FsError {
+    move |error| FsError::Fuse {
+        what,
+        error: error.into(),
+    }
+}
+
+/// Mounts, and returns the connection to the kernel.
+pub(crate) fn attach(
+    source: &Path,
+    mountpoint: &Path,
+    options: &[String],
+) -> Result<Device, FsError> {
+    let root = rustix::process::geteuid().is_root();
+    let mut all = vec!["default_permissions".to_owned()];
+    if root {
+        all.push("allow_other".to_owned());
+    }
+    all.extend(options.iter().cloned());
+    if !root {
+        return by_helper(source, mountpoint, &all);
+    }
+    let flags = OFlags::RDWR | OFlags::CLOEXEC;
+    let device = rustix::fs::open("/dev/fuse", flags, Permissions::empty());
+    let device = device.map_err(failed("opening /dev/fuse"))?;
+    let mut flags = MountFlags::NOSUID | MountFlags::NODEV;
+    let mut data = format!(
+        "fd={},rootmode=40000,user_id=0,group_id=0",
+        device.as_raw_fd()
+    );
+    for option in &all {
+        match flag(option) {
+            Some((bit, set)) => flags.set(bit, set),
+            None => data = format!("{data},{option}"),
+        }
+    }
+    let data = std::ffi::CString::new(data).map_err(|_| failed("mounting")(Errno::INVAL))?;
+    mount(source, mountpoint, "fuse.larder", flags, &*data).map_err(failed("mounting"))?;
+    Ok(Arc::new(device))
+}
+
+/// `fusermount3` may mount, and sends the connection through a socket.
+fn by_helper(source: &Path, mountpoint: &Path, options: &[String]) -> Result<Device, FsError> {
+    let what = "mounting by fusermount3";
+    // The helper inherits one end. Another program that starts at this moment may have it too, until it ends.
+    let (family, kind) = (AddressFamily::UNIX, SocketType::STREAM);
+    let (ours, theirs) =
+        rustix::net::socketpair(family, kind, SocketFlags::empty(), None).map_err(failed(what))?;
+    let options = format!(
+        "fsname={},subtype=larder,{}",
+        source.display(),
+        options.join(",")
+    );
+    let output = Command::new("fusermount3")
+        .arg("-o")
+        .arg(options)
+        .arg("--")
+        .arg(mountpoint)
+        .env("_FUSE_COMMFD", theirs.as_raw_fd().to_string())
+        .output()
+        .map_err(|error| FsError::Fuse { what, error })?;
+    drop(theirs);
+    if !output.status.success() {
+        let text = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        return Err(FsError::Fuse {
+            what,
+            error: io::Error::other(text),
+        });
+    }
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let mut byte = [0; 1];
+    let into = &mut [io::IoSliceMut::new(&mut byte)];
+    rustix::net::recvmsg(&ours, into, &mut ancillary, RecvFlags::CMSG_CLOEXEC)
+        .map_err(failed(what))?;
+    let device = ancillary.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut fds) => fds.next(),
+        _ => None,
+    });
+    let device: OwnedFd = device.ok_or_else(|| failed(what)(Errno::NODATA))?;
+    Ok(Arc::new(device))
+}
+
+/// Unmounts; `lazily` also while programs use it, which keep what they have.
+pub(crate) fn detach(mountpoint: &Path, lazily: bool) -> io::Result<()> {
+    let flags = if lazily {
+        UnmountFlags::DETACH
+    } else {
+        UnmountFlags::empty()
+    };
+    match unmount(mountpoint, flags) {
+        Err(Errno::PERM) => {
+            let mut command = Command::new("fusermount3");
+            command
+                .arg("-u")
+                .args(lazily.then_some("-z"))
+                .arg("--")
+                .arg(mountpoint);
+            let output = command.output()?;
+            match output.status.success() {
+                true => Ok(()),
+                false => Err(Errno::BUSY.into()),
+            }
+        }
+        done => Ok(done?),
+    }
+}
+
+/// Whether a FUSE file system of this program is mounted there.
+pub(crate) fn is_mounted(mountpoint: &Path) -> bool {
+    let all = std::fs::read("/proc/self/mounts").unwrap_or_default();
+    // As the kernel writes blanks and the like.
+    let mut wanted = Vec::new();
+    for &byte in mountpoint.as_os_str().as_bytes() {
+        match byte {
+            b' ' | b'\t' | b'\n' | b'\\' => wanted.extend(format!("\\{byte:03o}").bytes()),
+            _ => wanted.push(byte),
+        }
+    }
+    all.split(|&byte| byte == b'\n').any(|line| {
+        let mut words = line.split(|&byte| byte == b' ').skip(1);
+        words.next() == Some(&wanted[..]) && words.next() == Some(b"fuse.larder")
+    })
+}

@@ -1,0 +1,270 @@
+//! Commands to a mount, by a socket of its user: one line of JSON each, and one for the answer.
+
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::FsError;
+use crate::mount::Shared;
+use crate::stats::MountStats;
+
+/// What is to change of a mount while it is used.
+///
+/// ```
+/// use larder_fs::Tune;
+/// assert_eq!(Tune::default().cache_bytes, None);
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tune {
+    /// Bytes of the cache, up to [`most_bytes`](crate::MountOptions::most_bytes).
+    pub cache_bytes: Option<usize>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+enum Command {
+    Stats,
+    Sync,
+    DropCaches,
+    Tune(Tune),
+    Unmount,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+enum Answer {
+    Stats(Box<MountStats>),
+    Done,
+    Failed(String),
+}
+
+/// Where the sockets of this user's mounts are.
+fn directory() -> PathBuf {
+    match std::env::var_os("XDG_RUNTIME_DIR").filter(|dir| !dir.is_empty()) {
+        Some(dir) => Path::new(&dir).join("larder"),
+        None => PathBuf::from(format!(
+            "/tmp/larder-{}",
+            rustix::process::geteuid().as_raw()
+        )),
+    }
+}
+
+/// The directory, which must be this user's own and closed to others.
+fn own_directory() -> io::Result<PathBuf> {
+    let path = directory();
+    match std::fs::DirBuilder::new().mode(0o700).create(&path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    let found = std::fs::symlink_metadata(&path)?;
+    let own = found.uid() == rustix::process::geteuid().as_raw();
+    if !found.is_dir() || !own || found.mode() & 0o077 != 0 {
+        let text = format!("{} is not this user's alone; remove it", path.display());
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
+    }
+    Ok(path)
+}
+
+/// A name for any path (FNV-1a).
+fn socket_name(mountpoint: &Path) -> String {
+    let hash = mountpoint
+        .as_os_str()
+        .as_bytes()
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+    format!("{hash:016x}.sock")
+}
+
+/// The socket of a mount, at which it listens.
+pub(crate) struct Socket {
+    listener: UnixListener,
+    pub(crate) path: PathBuf,
+}
+
+impl Socket {
+    pub(crate) fn new(mountpoint: &Path) -> io::Result<Self> {
+        let path = own_directory()?.join(socket_name(mountpoint));
+        if UnixStream::connect(&path).is_ok() {
+            let text = format!(
+                "another mount listens for {}; unmount it first",
+                mountpoint.display()
+            );
+            return Err(io::Error::new(io::ErrorKind::AddrInUse, text));
+        }
+        // A mount that was killed left it.
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let listener = UnixListener::bind(&path)?;
+        Ok(Self { listener, path })
+    }
+
+    /// Answers commands until the mount has ended.
+    pub(crate) fn serve(&self, mount: &Arc<Shared>) {
+        for stream in self.listener.incoming() {
+            if let Ok(stream) = stream {
+                // One that says nothing does not keep others out for long.
+                let _ = stream.set_read_timeout(Some(Duration::from_secs(2)));
+                let _ = serve_one(&stream, mount);
+            }
+            if mount.is_finished() {
+                return;
+            }
+        }
+    }
+}
+
+fn serve_one(stream: &UnixStream, mount: &Arc<Shared>) -> io::Result<()> {
+    let mut line = String::new();
+    // No command is longer.
+    io::Read::take(stream, 4096).read_to_line(&mut line)?;
+    let Ok(command) = serde_json::from_str(&line) else {
+        return Ok(());
+    };
+    let done = match command {
+        Command::Stats => Ok(Answer::Stats(Box::new(mount.stats()))),
+        Command::Sync => mount.sync().map(|()| Answer::Done),
+        Command::DropCaches => mount.drop_caches().map(|()| Answer::Done),
+        Command::Tune(tune) => mount.tune(&tune).map(|()| Answer::Done),
+        Command::Unmount => mount.unmount().map(|()| Answer::Done),
+    };
+    let answer = done.unwrap_or_else(|error| Answer::Failed(error.to_string()));
+    let mut text = serde_json::to_string(&answer)?;
+    text.push('\n');
+    (&*stream).write_all(text.as_bytes())
+}
+
+trait ReadLine {
+    fn read_to_line(self, line: &mut String) -> io::Result<usize>;
+}
+
+impl<R: io::Read> ReadLine for R {
+    fn read_to_line(self, line: &mut String) -> io::Result<usize> {
+        BufReader::new(self).read_line(line)
+    }
+}
+
+/// A mount of another process of this user, by its mountpoint.
+///
+/// ```no_run
+/// let mount = larder_fs::Control::connect("/mnt/fast")?;
+/// println!("{} bytes are dirty", mount.stats()?.dirty_bytes);
+/// mount.unmount()?;
+/// # Ok::<(), larder_fs::FsError>(())
+/// ```
+#[derive(Debug)]
+pub struct Control {
+    mountpoint: PathBuf,
+    path: PathBuf,
+}
+
+impl Control {
+    /// Finds the mount.
+    ///
+    /// # Errors
+    /// [`FsError::NoMount`]: none of this user's answers there.
+    pub fn connect(mountpoint: impl AsRef<Path>) -> Result<Self, FsError> {
+        let given = mountpoint.as_ref();
+        // Of a mount that ended badly only the name is left.
+        let mountpoint = given.canonicalize().unwrap_or_else(|_| given.to_owned());
+        let path = directory().join(socket_name(&mountpoint));
+        let control = Self { mountpoint, path };
+        control.stream()?;
+        Ok(control)
+    }
+
+    fn stream(&self) -> Result<UnixStream, FsError> {
+        UnixStream::connect(&self.path).map_err(|error| self.none(error))
+    }
+
+    fn none(&self, error: io::Error) -> FsError {
+        let path = self.mountpoint.clone();
+        FsError::NoMount { path, error }
+    }
+
+    fn ask(&self, command: &Command) -> Result<Option<MountStats>, FsError> {
+        let stream = self.stream()?;
+        let ask = || -> io::Result<Answer> {
+            let mut text = serde_json::to_string(command)?;
+            text.push('\n');
+            (&stream).write_all(text.as_bytes())?;
+            let mut line = String::new();
+            (&stream).read_to_line(&mut line)?;
+            Ok(serde_json::from_str(&line)?)
+        };
+        match ask().map_err(|error| self.none(error))? {
+            Answer::Stats(stats) => Ok(Some(*stats)),
+            Answer::Done => Ok(None),
+            Answer::Failed(text) => Err(FsError::Refused(text)),
+        }
+    }
+
+    /// What the mount has done.
+    ///
+    /// # Errors
+    /// The mount does not answer.
+    pub fn stats(&self) -> Result<MountStats, FsError> {
+        self.ask(&Command::Stats).map(Option::unwrap_or_default)
+    }
+
+    /// See [`Mount::sync`](crate::Mount::sync).
+    ///
+    /// # Errors
+    /// What could not be written, or the mount does not answer.
+    pub fn sync(&self) -> Result<(), FsError> {
+        self.ask(&Command::Sync).map(drop)
+    }
+
+    /// See [`Mount::drop_caches`](crate::Mount::drop_caches).
+    ///
+    /// # Errors
+    /// What could not be written, or the mount does not answer.
+    pub fn drop_caches(&self) -> Result<(), FsError> {
+        self.ask(&Command::DropCaches).map(drop)
+    }
+
+    /// See [`Mount::tune`](crate::Mount::tune).
+    ///
+    /// # Errors
+    /// The mount refuses, or does not answer.
+    pub fn tune(&self, tune: &Tune) -> Result<(), FsError> {
+        self.ask(&Command::Tune(tune.clone())).map(drop)
+    }
+
+    /// See [`Mount::unmount`](crate::Mount::unmount). Returns when all is with the source.
+    ///
+    /// # Errors
+    /// The mount is in use, cannot be written back, or does not answer.
+    pub fn unmount(&self) -> Result<(), FsError> {
+        self.ask(&Command::Unmount).map(drop)
+    }
+}
+
+/// All mounts of this user that answer.
+///
+/// ```
+/// for mount in larder_fs::mounts() {
+///     println!("{} on {}", mount.source.display(), mount.mountpoint.display());
+/// }
+/// ```
+pub fn mounts() -> Vec<MountStats> {
+    let entries = std::fs::read_dir(directory())
+        .into_iter()
+        .flatten()
+        .flatten();
+    let sockets = entries.filter(|entry| entry.path().extension().is_some_and(|end| end == "sock"));
+    let all = sockets.filter_map(|entry| {
+        let (mountpoint, path) = (PathBuf::new(), entry.path());
+        Control { mountpoint, path }.stats().ok()
+    });
+    let mut all: Vec<_> = all.collect();
+    all.sort_by(|one, other| one.mountpoint.cmp(&other.mountpoint));
+    all
+}

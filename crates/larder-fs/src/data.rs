@@ -1,0 +1,454 @@
+//! Open files: reading, writing, and what makes content safe.
+
+use std::os::fd::AsFd;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock, PoisonError, RwLockReadGuard, RwLockWriteGuard};
+
+use larder_cache::{BlockRef, CacheError, CacheHandle, CachedFile};
+use rustix::fs::{FallocateFlags, Mode as Permissions, SeekFrom};
+use rustix::io::Errno;
+
+use crate::filesystem::{FileSystem, Ours, errno};
+use crate::inode::{Inode, Opened};
+use crate::options::Coherence;
+use crate::system::Sys;
+use crate::transport::BackingId;
+
+const SET_IDS: u32 = libc::S_ISUID | libc::S_ISGID;
+
+/// A file that a program has open.
+pub(crate) struct OpenFile {
+    pub(crate) inode: Arc<Inode>,
+    pub(crate) opened: Arc<Opened>,
+    /// This opener's own, so that it learns of failed writes by itself.
+    cached: CachedFile,
+    appends: bool,
+    /// Each write is synced, with its attributes if the second is true.
+    syncs: Option<bool>,
+    /// Keeps the kernel's number of the source's file.
+    pub(crate) passthrough: OnceLock<Arc<BackingId>>,
+}
+
+fn shared(inode: &Inode) -> RwLockReadGuard<'_, ()> {
+    inode.io.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn alone(inode: &Inode) -> RwLockWriteGuard<'_, ()> {
+    inode.io.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn cache_errno(error: CacheError) -> Errno {
+    errno(&error)
+}
+
+impl FileSystem {
+    /// Opens a file. Returns its handle, and whether the kernel may keep the pages that it has of it.
+    pub(crate) fn open(
+        &self,
+        inode: &Arc<Inode>,
+        flags: u32,
+        kill_ids: bool,
+    ) -> Sys<(u64, Arc<OpenFile>, bool)> {
+        if !inode.is_file() {
+            return Err(Errno::INVAL);
+        }
+        let old = match self.coherence {
+            Coherence::Exclusive => false,
+            Coherence::Ttl(ttl) => inode.state().checked.is_none_or(|at| at.elapsed() >= ttl),
+            Coherence::Strict | Coherence::Open => true,
+        };
+        let same = !old || !self.look(inode, Ours::No)?;
+        let write = flags & libc::O_ACCMODE as u32 != libc::O_RDONLY as u32;
+        let opened = self.open_data(inode, write, true)?;
+        let (handle, file) = self.open_file(inode, opened, flags)?;
+        if write && flags & libc::O_TRUNC as u32 != 0 {
+            let cut = self.truncate(inode, 0, kill_ids);
+            cut.inspect_err(|_| self.release(handle))?;
+        }
+        Ok((handle, file, same))
+    }
+
+    /// A handle for data that was opened and counted.
+    pub(crate) fn open_file(
+        &self,
+        inode: &Arc<Inode>,
+        opened: Arc<Opened>,
+        flags: u32,
+    ) -> Sys<(u64, Arc<OpenFile>)> {
+        let has = |flag: i32| flags & flag as u32 == flag as u32;
+        let syncs = if has(libc::O_SYNC) {
+            Some(true)
+        } else {
+            has(libc::O_DSYNC).then_some(false)
+        };
+        let mut number = 0;
+        let file = self.cached(inode).and_then(|cached| {
+            let make = |handle| {
+                number = handle;
+                Some(Arc::new(OpenFile {
+                    inode: Arc::clone(inode),
+                    opened,
+                    cached,
+                    appends: has(libc::O_APPEND),
+                    syncs,
+                    passthrough: OnceLock::new(),
+                }))
+            };
+            self.files.add(make).ok_or(Errno::NFILE)
+        });
+        match file {
+            Ok(file) => Ok((number, file)),
+            Err(error) => {
+                self.close(inode);
+                Err(error)
+            }
+        }
+    }
+
+    /// One open file less.
+    fn close(&self, inode: &Inode) {
+        {
+            let _slot = inode.opened();
+            inode.opens.fetch_sub(1, Ordering::AcqRel);
+        }
+        self.retire(inode);
+    }
+
+    pub(crate) fn file(&self, handle: u64) -> Sys<Arc<OpenFile>> {
+        self.files.get(handle).ok_or(Errno::BADF)
+    }
+
+    pub(crate) fn release(&self, handle: u64) {
+        if let Some(file) = self.files.remove(handle) {
+            let inode = Arc::clone(&file.inode);
+            drop(file);
+            self.close(&inode);
+        }
+    }
+
+    /// A program closes one of its descriptors.
+    pub(crate) fn flush(&self, file: &OpenFile) -> Sys<()> {
+        self.write_back(&file.inode, &file.opened)
+    }
+
+    /// Reads, and hands the pieces to `reply`.
+    pub(crate) fn read<T>(
+        &self,
+        handle: &mut CacheHandle,
+        file: &OpenFile,
+        offset: u64,
+        len: usize,
+        reply: impl FnOnce(&[&[u8]]) -> T,
+    ) -> Sys<T> {
+        let inode = &file.inode;
+        let _turn = shared(inode);
+        let size = inode.size.load(Ordering::Acquire);
+        let len = (len as u64).min(size.saturating_sub(offset)) as usize;
+        if len == 0 {
+            return Ok(reply(&[]));
+        }
+        self.counters
+            .read_bytes
+            .fetch_add(len as u64, Ordering::Relaxed);
+        let block = self.cache.block_size();
+        let (first, within) = (offset / block as u64, (offset % block as u64) as usize);
+        if within + len <= block {
+            let page = handle.read(&file.cached, first).map_err(cache_errno)?;
+            return Ok(reply(&[&page[within..within + len]]));
+        }
+        let last = (offset + len as u64 - 1) / block as u64;
+        let mut pages: Vec<BlockRef<'_>> = Vec::with_capacity((last - first + 1) as usize);
+        match handle.read_many(&file.cached, first..last + 1, &mut pages) {
+            Ok(()) => {}
+            // More blocks than the cache can hold at a time go one by one.
+            Err(CacheError::Pinned { .. }) => {
+                let all =
+                    copy_blocks(handle, &file.cached, first..last + 1).map_err(cache_errno)?;
+                return Ok(reply(&[&all[within..within + len]]));
+            }
+            Err(error) => return Err(errno(&error)),
+        }
+        let mut left = len;
+        let pieces: Vec<&[u8]> = pages
+            .iter()
+            .enumerate()
+            .map(|(at, page)| {
+                let from = if at == 0 { within } else { 0 };
+                let n = left.min(block - from);
+                left -= n;
+                &page[from..from + n]
+            })
+            .collect();
+        Ok(reply(&pieces))
+    }
+
+    /// Writes, at the end if the file was opened so. `cached` is what the kernel kept of a mapping. Returns how many bytes.
+    pub(crate) fn write(
+        &self,
+        handle: &mut CacheHandle,
+        file: &OpenFile,
+        offset: u64,
+        data: &[u8],
+        cached: bool,
+        kill_ids: bool,
+    ) -> Sys<usize> {
+        let inode = &file.inode;
+        let appends = file.appends && !cached;
+        let len = data.len() as u64;
+        let end = offset
+            .checked_add(len)
+            .filter(|&end| i64::try_from(end).is_ok());
+        let end = end.ok_or(Errno::FBIG)?;
+        // Beside others within the file, which does not become shorter while this is held; else alone.
+        let beside = (!appends).then(|| shared(inode));
+        let beside = beside.filter(|_| end <= inode.size.load(Ordering::Acquire));
+        let alone = beside.is_none().then(|| alone(inode));
+        let size = inode.size.load(Ordering::Acquire);
+        let offset = if appends { size } else { offset };
+        let end = offset + len;
+        if end > size && !self.reserve(end - size) {
+            return Err(Errno::NOSPC);
+        }
+        if kill_ids {
+            self.kill_ids(inode)?;
+        }
+        self.changes(inode);
+        let written = self.write_blocks(handle, &file.cached, offset, data, size);
+        let done = match written {
+            (0, Err(error)) => return Err(errno(&error)),
+            (done, _) => done,
+        };
+        inode.size.fetch_max(offset + done as u64, Ordering::AcqRel);
+        drop((beside, alone));
+        self.counters
+            .written_bytes
+            .fetch_add(done as u64, Ordering::Relaxed);
+        match file.syncs {
+            Some(all) => self.sync(file, all)?,
+            None if self.write_through => self.write_back(inode, &file.opened)?,
+            None => {}
+        }
+        Ok(done)
+    }
+
+    /// Returns how many bytes were written, and why not all.
+    fn write_blocks(
+        &self,
+        handle: &mut CacheHandle,
+        cached: &CachedFile,
+        offset: u64,
+        data: &[u8],
+        size: u64,
+    ) -> (usize, Result<(), CacheError>) {
+        let block = self.cache.block_size() as u64;
+        handle.request(|handle| {
+            let mut done = 0;
+            while done < data.len() {
+                let at = offset + done as u64;
+                let (index, within) = (at / block, (at % block) as usize);
+                let n = (block as usize - within).min(data.len() - done);
+                let end = at + n as u64;
+                // Nothing of the block stays as it was.
+                let whole = within == 0 && (n as u64 == block || end >= size);
+                let page = match whole {
+                    true => handle.overwrite_until(cached, index, end),
+                    false => handle.write_until(cached, index, end),
+                };
+                match page {
+                    Ok(mut page) => page[within..within + n].copy_from_slice(&data[done..done + n]),
+                    Err(error) => return (done, Err(error)),
+                }
+                done += n;
+            }
+            (done, Ok(()))
+        })
+    }
+
+    /// A write by another than the owner takes the right to run as the owner.
+    fn kill_ids(&self, inode: &Inode) -> Sys<()> {
+        let mode = inode.state().attr.mode;
+        let group_runs = mode & libc::S_IXGRP != 0;
+        let kept = mode & !libc::S_ISUID & if group_runs { !libc::S_ISGID } else { u32::MAX };
+        if mode & SET_IDS == 0 || kept == mode {
+            return Ok(());
+        }
+        self.source.call();
+        self.proc_fds
+            .chmod(inode.fd(), Permissions::from_raw_mode(kept & 0o7777))?;
+        let mut state = inode.state();
+        state.attr.mode = kept;
+        drop(state);
+        self.look(inode, Ours::Attributes).map(drop)
+    }
+
+    /// Makes a file safe on the source's disk, with its attributes if `all`.
+    pub(crate) fn sync(&self, file: &OpenFile, all: bool) -> Sys<()> {
+        let Opened { backing, cached } = &*file.opened;
+        let _ = cached.write_back();
+        let settled = self.settle(&file.inode, &file.opened);
+        // What cannot be written is reported here, once for each opener.
+        let synced = backing.with_attributes(all, || file.cached.sync());
+        synced.map_err(cache_errno).and(settled)
+    }
+
+    /// The file has `size` bytes from now on.
+    pub(crate) fn truncate(&self, inode: &Arc<Inode>, size: u64, kill_ids: bool) -> Sys<()> {
+        if i64::try_from(size).is_err() {
+            return Err(Errno::FBIG);
+        }
+        let opened = self.open_data(inode, true, false)?;
+        let turn = alone(inode);
+        let file = opened.backing.file();
+        self.source.call();
+        if !self.caches() {
+            rustix::fs::ftruncate(&file, size)?;
+            drop(turn);
+            return self.look(inode, Ours::Times).map(drop);
+        }
+        let had = inode.size.load(Ordering::Acquire);
+        if size > had {
+            // What lies before the new hole comes first, so that there is no hole where something was written.
+            opened.cached.write_back().map_err(cache_errno)?;
+            backing_len(&opened, size, true)?;
+            self.changes(inode);
+            opened.cached.set_end(size);
+        } else {
+            self.changes(inode);
+            // Here first: what is cut is not to be written behind the source's end.
+            opened.cached.truncate(size).map_err(cache_errno)?;
+            backing_len(&opened, size, false)?;
+        }
+        inode.size.store(size, Ordering::Release);
+        if kill_ids {
+            drop(turn);
+            self.kill_ids(inode)?;
+        }
+        Ok(())
+    }
+
+    /// Takes or gives back room in the middle of a file, as the source does it.
+    pub(crate) fn allocate(&self, file: &OpenFile, mode: u32, offset: u64, len: u64) -> Sys<()> {
+        let Opened { backing, cached } = &*file.opened;
+        let inode = &file.inode;
+        let flags = FallocateFlags::from_bits_retain(mode);
+        let end = offset.checked_add(len).ok_or(Errno::FBIG)?;
+        let turn = alone(inode);
+        self.source.call();
+        if !self.caches() {
+            rustix::fs::fallocate(&*backing.file(), flags, offset, len)?;
+            drop(turn);
+            return self.look(inode, Ours::Times).map(drop);
+        }
+        cached.write_back().map_err(cache_errno)?;
+        self.settle_held(inode, &file.opened)?;
+        let size = inode.size.load(Ordering::Acquire);
+        backing.touch();
+        rustix::fs::fallocate(&*backing.file(), flags, offset, len)?;
+        self.changes(inode);
+        let block = self.cache.block_size() as u64;
+        let moves = FallocateFlags::COLLAPSE_RANGE | FallocateFlags::INSERT_RANGE;
+        let cuts = FallocateFlags::PUNCH_HOLE | FallocateFlags::ZERO_RANGE;
+        let blocks = match flags {
+            flags if flags.intersects(moves) => Some(offset / block..u64::MAX),
+            flags if flags.intersects(cuts) => Some(offset / block..end.div_ceil(block)),
+            _ => None,
+        };
+        if let Some(blocks) = blocks {
+            cached.invalidate(blocks).map_err(cache_errno)?;
+        }
+        let new = match flags {
+            flags if flags.contains(FallocateFlags::COLLAPSE_RANGE) => size - len,
+            flags if flags.contains(FallocateFlags::INSERT_RANGE) => size + len,
+            flags if flags.contains(FallocateFlags::KEEP_SIZE) => size,
+            _ => size.max(end),
+        };
+        if new != size {
+            cached.set_end(new);
+            inode.size.store(new, Ordering::Release);
+        }
+        let blocks = crate::system::stat(&*backing.file())?.blocks;
+        inode.state().attr.blocks = blocks;
+        Ok(())
+    }
+
+    /// Where data or a hole begins, as the source has it.
+    pub(crate) fn seek(&self, file: &OpenFile, offset: u64, whence: u32) -> Sys<u64> {
+        let to = match whence as i32 {
+            libc::SEEK_DATA => SeekFrom::Data(offset),
+            libc::SEEK_HOLE => SeekFrom::Hole(offset),
+            _ => return Err(Errno::INVAL),
+        };
+        self.write_back(&file.inode, &file.opened)?;
+        self.source.call();
+        rustix::fs::seek(&*file.opened.backing.file(), to)
+    }
+
+    /// Copies between two files as the source does it, which may share the blocks.
+    pub(crate) fn copy(
+        &self,
+        from: &OpenFile,
+        mut at: u64,
+        to: &OpenFile,
+        mut target: u64,
+        len: u64,
+    ) -> Sys<u64> {
+        if !self.caches() {
+            return Err(Errno::OPNOTSUPP);
+        }
+        if !to.opened.backing.is_writable() {
+            return Err(Errno::BADF);
+        }
+        self.write_back(&from.inode, &from.opened)?;
+        let same = from.inode.id == to.inode.id;
+        // In one order for all, so that two copies do not wait for each other.
+        let (first, second) = match from.inode.id < to.inode.id {
+            true => (&from.inode, &to.inode),
+            false => (&to.inode, &from.inode),
+        };
+        let _first = alone(first);
+        let _second = (!same).then(|| alone(second));
+        let (source, cached) = (from.opened.backing.file(), &to.opened.cached);
+        from.opened.cached.write_back().map_err(cache_errno)?;
+        cached.write_back().map_err(cache_errno)?;
+        let size = to.inode.size.load(Ordering::Acquire);
+        self.changes(&to.inode);
+        to.opened.backing.touch();
+        self.source.call();
+        let (begun, len) = (target, len.min(1 << 30) as usize);
+        let output = to.opened.backing.file();
+        let done =
+            rustix::fs::copy_file_range(&*source, Some(&mut at), &*output, Some(&mut target), len)?;
+        let end = begun + done as u64;
+        let block = self.cache.block_size() as u64;
+        cached
+            .invalidate(begun / block..end.div_ceil(block))
+            .map_err(cache_errno)?;
+        if end > size {
+            cached.set_end(end);
+            to.inode.size.store(end, Ordering::Release);
+        }
+        Ok(done as u64)
+    }
+}
+
+/// The source's file has this length, or if it is not to grow, no more than this.
+fn backing_len(opened: &Opened, size: u64, grows: bool) -> Sys<()> {
+    let file = opened.backing.file();
+    if grows || crate::system::stat(file.as_fd())?.size > size {
+        opened.backing.touch();
+        rustix::fs::ftruncate(&*file, size)?;
+    }
+    Ok(())
+}
+
+fn copy_blocks(
+    handle: &mut CacheHandle,
+    cached: &CachedFile,
+    blocks: std::ops::Range<u64>,
+) -> Result<Vec<u8>, CacheError> {
+    let mut all = Vec::new();
+    for index in blocks {
+        all.extend_from_slice(&handle.read(cached, index)?);
+    }
+    Ok(all)
+}

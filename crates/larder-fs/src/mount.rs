@@ -1,0 +1,565 @@
+//! A mount from its beginning to its end.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use larder::objects::Family;
+use larder_cache::{Access, BlockCache};
+use rustix::fs::{FlockOperation, OFlags};
+use rustix::io::Errno;
+
+use crate::attach::{attach, detach, is_mounted};
+use crate::control::{Socket, Tune};
+use crate::error::FsError;
+use crate::filesystem::{FileSystem, Space};
+use crate::gate::Gate;
+use crate::inode::{INODE_BYTES, Inodes};
+use crate::options::{Mode, MountOptions};
+use crate::source::Source;
+use crate::stats::{Counters, MountStats};
+use crate::system::{Identity, ProcFds, is_network, raise_descriptors, stat};
+use crate::table::Table;
+use crate::transport::{Device, Worker, clone_device, greet};
+
+/// The smallest cache.
+const LEAST_BYTES: usize = 1 << 20;
+
+/// Bytes beside each page: its place in the tables, what the rule and write-back keep of it, and ghosts.
+const PAGE_TABLES: usize = 64;
+
+/// How a number of bytes is shared out.
+struct Budget {
+    blocks: usize,
+    inodes: usize,
+    max_write: usize,
+}
+
+impl Budget {
+    fn new(bytes: usize, threads: usize, descriptors: usize) -> Result<Self, FsError> {
+        if bytes < LEAST_BYTES {
+            return Err(FsError::Budget {
+                bytes,
+                least: LEAST_BYTES,
+            });
+        }
+        // A thread's buffer takes the largest write.
+        let most = (bytes / 32 / threads).clamp(128 << 10, 1 << 20);
+        let max_write = 1 << most.ilog2();
+        let inodes = (bytes / 8).max(256 << 10);
+        let page = larder::os::page_size();
+        let rest = bytes
+            .saturating_sub(inodes + threads * max_write)
+            .max(bytes / 4);
+        let pages = (rest / (page + PAGE_TABLES)).max(64);
+        Ok(Self {
+            blocks: pages * page,
+            // Each takes a descriptor of the source's file, and some have two.
+            inodes: (inodes / INODE_BYTES).min(descriptors / 2).max(256),
+            max_write,
+        })
+    }
+}
+
+/// What the mount's threads and its owner share.
+pub(crate) struct Shared {
+    system: FileSystem,
+    source: PathBuf,
+    mountpoint: PathBuf,
+    threads: usize,
+    most_bytes: usize,
+    /// The outcome of the last write-back, when all threads have ended.
+    finished: Mutex<Option<Result<(), Errno>>>,
+    end: Condvar,
+    /// Keeps other mounts from the source.
+    _lock: OwnedFd,
+}
+
+/// A directory that is mounted. Dropping it unmounts, also while programs use it.
+///
+/// ```no_run
+/// use larder_fs::MountOptions;
+/// let mount = MountOptions::new("/mnt/nfs", "/mnt/fast").cache_bytes(1 << 30).mount()?;
+/// mount.wait()?;                                 // until it is unmounted
+/// # Ok::<(), larder_fs::FsError>(())
+/// ```
+pub struct Mount {
+    shared: Arc<Shared>,
+    socket: PathBuf,
+    /// They end with the mount.
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl MountOptions {
+    /// Mounts.
+    ///
+    /// # Errors
+    /// [`FsError`]: source or mountpoint cannot be used, another mount has the source, the system has no FUSE, or options that
+    /// cannot be had.
+    pub fn mount(self) -> Result<Mount, FsError> {
+        let at_source = |error: io::Error| FsError::Source {
+            path: self.source.clone(),
+            error,
+        };
+        let source = self.source.canonicalize().map_err(at_source)?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let lock = rustix::fs::open(&source, flags, rustix::fs::Mode::empty());
+        let lock = lock.map_err(|error| at_source(error.into()))?;
+        let at_mountpoint = |error: io::Error| FsError::Mountpoint {
+            path: self.mountpoint.clone(),
+            error,
+        };
+        recover(&self.mountpoint);
+        let mountpoint = self.mountpoint.canonicalize().map_err(at_mountpoint)?;
+        if !mountpoint.is_dir() {
+            return Err(at_mountpoint(io::ErrorKind::NotADirectory.into()));
+        }
+        if source.starts_with(&mountpoint) || mountpoint.starts_with(&source) {
+            return Err(FsError::Nested {
+                source_path: source,
+                mountpoint,
+            });
+        }
+        let how = match self.read_only {
+            true => FlockOperation::NonBlockingLockShared,
+            false => FlockOperation::NonBlockingLockExclusive,
+        };
+        match rustix::fs::flock(&lock, how) {
+            Ok(()) => {}
+            Err(Errno::WOULDBLOCK) => return Err(FsError::Busy { path: source }),
+            // The source's file system has no locks.
+            Err(Errno::OPNOTSUPP | Errno::NOLCK | Errno::INVAL) => {}
+            Err(error) => return Err(at_source(error.into())),
+        }
+        let system = self.prepare(&source)?;
+        self.start(system, source, mountpoint, lock)
+    }
+
+    /// Threads that answer at a time.
+    fn at_a_time(&self) -> usize {
+        let cpus = std::thread::available_parallelism().map_or(2, usize::from);
+        self.threads.unwrap_or(cpus.clamp(2, 16)).clamp(1, 256)
+    }
+
+    /// Threads, those that wait for the source included. A small cache has no room for the buffers of many.
+    fn all_threads(&self) -> usize {
+        let at_a_time = self.at_a_time();
+        let room = self.cache_bytes >> 20;
+        (at_a_time * 4).min(at_a_time + 16).min(room.max(at_a_time))
+    }
+
+    /// All that is there before it is mounted.
+    pub(crate) fn prepare(&self, source_path: &Path) -> Result<FileSystem, FsError> {
+        let at_source = |error: Errno| FsError::Source {
+            path: source_path.to_owned(),
+            error: error.into(),
+        };
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = rustix::fs::open(source_path, flags, rustix::fs::Mode::empty());
+        let root = root.map_err(at_source)?;
+        let budget = Budget::new(self.cache_bytes, self.all_threads(), raise_descriptors())?;
+        let memory = |error: &dyn std::fmt::Display| FsError::Memory(error.to_string());
+        let attr = stat(&root).map_err(at_source)?;
+        let acl = rustix::fs::getxattr_query(source_path, "system.posix_acl_access");
+        let network = is_network(&root);
+        let family = Family::new().map_err(|error| memory(&error))?;
+        let (inodes, root) = Inodes::new(&family, budget.inodes, root, attr)?;
+        let gate = Arc::new(Gate::new(self.at_a_time()));
+        let source = Arc::new(Source::new(self.disk, Arc::clone(&gate)));
+        let most = self
+            .most_bytes
+            .unwrap_or(self.cache_bytes)
+            .max(self.cache_bytes);
+        let most = Budget::new(most, self.all_threads(), raise_descriptors())?;
+        let cache = BlockCache::builder(Arc::clone(&source))
+            .pool(family.pool().clone())
+            .bytes(budget.blocks)
+            .most_bytes(most.blocks)
+            .policy(&self.rule)
+            .read_ahead(self.read_ahead / larder::os::page_size())
+            .dirty_age(self.dirty_age)
+            .dirty_share(self.dirty_share)
+            .build()?;
+        if let Some(path) = &self.trace {
+            trace(&cache, path).map_err(|error| FsError::Io {
+                what: "writing the trace",
+                error,
+            })?;
+        }
+        Ok(FileSystem {
+            mode: self.mode,
+            coherence: self.coherence,
+            ttl: self.coherence.ttl(),
+            write_through: self.write_through,
+            close_to_open: self.close_to_open.unwrap_or(network) && self.mode != Mode::Bypass,
+            acl: matches!(acl, Ok(_) | Err(Errno::NODATA)),
+            proc_fds: ProcFds::open().map_err(|error| FsError::Io {
+                what: "opening /proc",
+                error: error.into(),
+            })?,
+            identity: Identity::new(),
+            root,
+            root_dev: attr.dev,
+            inodes,
+            files: Table::new(1 << 20).map_err(|error| memory(&error))?,
+            directories: Table::new(1 << 20).map_err(|error| memory(&error))?,
+            cache,
+            source,
+            counters: Counters::new(),
+            space: Space::default(),
+            notes: crate::upkeep::Notes::default(),
+            active: Mutex::default(),
+            gate,
+            max_write: budget.max_write,
+        })
+    }
+
+    fn start(
+        self,
+        system: FileSystem,
+        source: PathBuf,
+        mountpoint: PathBuf,
+        lock: OwnedFd,
+    ) -> Result<Mount, FsError> {
+        let what = "listening for commands";
+        let socket = Socket::new(&mountpoint).map_err(|error| FsError::Io { what, error })?;
+        let mut options = self.fuse_options.clone();
+        options.extend(self.read_only.then(|| "ro".to_owned()));
+        let device = attach(&source, &mountpoint, &options)?;
+        let shared = Arc::new(Shared {
+            system,
+            source,
+            mountpoint,
+            threads: self.all_threads(),
+            most_bytes: self
+                .most_bytes
+                .unwrap_or(self.cache_bytes)
+                .max(self.cache_bytes),
+            finished: Mutex::default(),
+            end: Condvar::new(),
+            _lock: lock,
+        });
+        let path = socket.path.clone();
+        match self.start_threads(&shared, &device, socket) {
+            Ok(threads) => Ok(Mount {
+                shared,
+                socket: path,
+                threads: Mutex::new(threads),
+            }),
+            Err(error) => {
+                let _ = detach(&shared.mountpoint, true);
+                let _ = std::fs::remove_file(path);
+                Err(error)
+            }
+        }
+    }
+
+    fn start_threads(
+        &self,
+        shared: &Arc<Shared>,
+        device: &Device,
+        socket: Socket,
+    ) -> Result<Vec<JoinHandle<()>>, FsError> {
+        let what = "answering the kernel";
+        let no_thread = |error| FsError::Io {
+            what: "starting a thread",
+            error,
+        };
+        greet(device, &shared.system).map_err(|error| match (self.mode, error.kind()) {
+            (Mode::Bypass, io::ErrorKind::Unsupported) => FsError::Mode {
+                mode: "bypass",
+                what: "the kernel has no passthrough (Linux 6.9, CONFIG_FUSE_PASSTHROUGH)",
+            },
+            _ => FsError::Fuse { what, error },
+        })?;
+        let mut devices = vec![Arc::clone(device)];
+        for _ in 1..shared.threads {
+            devices.push(clone_device(device).map_err(|error| FsError::Fuse { what, error })?);
+        }
+        let interval =
+            (self.dirty_age / 4).clamp(Duration::from_millis(20), Duration::from_secs(1));
+        let session = Arc::clone(shared);
+        let device = Arc::clone(device);
+        let all = move || session.run(devices, &device, interval);
+        let session = std::thread::Builder::new()
+            .name("larder-fs".to_owned())
+            .spawn(all)
+            .map_err(no_thread)?;
+        let mount = Arc::clone(shared);
+        let control = move || socket.serve(&mount);
+        let control = std::thread::Builder::new()
+            .name("larder-control".to_owned())
+            .spawn(control)
+            .map_err(no_thread)?;
+        Ok(vec![session, control])
+    }
+}
+
+/// What a daemon left that was killed is taken away: nothing can be reached through it.
+fn recover(mountpoint: &Path) {
+    let found = std::fs::metadata(mountpoint);
+    if found.is_err_and(|error| error.raw_os_error() == Some(libc::ENOTCONN))
+        && let Ok(path) = std::path::absolute(mountpoint)
+        && is_mounted(&path)
+    {
+        let _ = detach(&path, true);
+    }
+}
+
+/// Each use of a block goes to a file, as `larder sim` reads it.
+fn trace(cache: &BlockCache, path: &Path) -> io::Result<()> {
+    let mut file = BufWriter::with_capacity(1 << 16, File::create(path)?);
+    file.write_all(b"op,id,request\n")?;
+    cache.record(Some(Box::new(move |access: Access| {
+        // A full disk ends the trace, not the mount.
+        let _ = writeln!(
+            file,
+            "{},{},{}",
+            access.kind.name(),
+            access.block.0,
+            access.request
+        );
+    })));
+    Ok(())
+}
+
+impl Shared {
+    /// Answers requests until the mount ends, and then writes back what is left.
+    fn run(&self, devices: Vec<Device>, device: &Device, interval: Duration) {
+        let system = &self.system;
+        std::thread::scope(|scope| {
+            let upkeep = || system.keep_up(device, interval);
+            let _ = std::thread::Builder::new()
+                .name("larder-upkeep".to_owned())
+                .spawn_scoped(scope, upkeep);
+            let workers = devices.into_iter().map(|device| {
+                let work = move || {
+                    let end = Worker::new(system, device).run();
+                    // The connection has ended for all.
+                    system.gate.end();
+                    end
+                };
+                std::thread::Builder::new()
+                    .name("larder-worker".to_owned())
+                    .spawn_scoped(scope, work)
+            });
+            let workers: Vec<_> = workers.collect();
+            for worker in workers.into_iter().flatten() {
+                let _ = worker.join();
+            }
+            system.notes.stop();
+        });
+        // Of a connection that broke nothing can be reached any more.
+        if is_mounted(&self.mountpoint) {
+            let _ = detach(&self.mountpoint, true);
+        }
+        let end = system.sync_all();
+        system.cache.record(None);
+        system.inodes.clear();
+        system.active().clear();
+        *self.finished() = Some(end);
+        self.end.notify_all();
+    }
+
+    fn finished(&self) -> MutexGuard<'_, Option<Result<(), Errno>>> {
+        self.finished.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn is_finished(&self) -> bool {
+        self.finished().is_some()
+    }
+
+    fn wait(&self) -> Result<(), FsError> {
+        let finished = self
+            .end
+            .wait_while(self.finished(), |finished| finished.is_none());
+        let finished = finished.unwrap_or_else(PoisonError::into_inner);
+        let end = finished.unwrap_or(Ok(()));
+        end.map_err(|error| FsError::WriteBack(error.into()))
+    }
+
+    pub(crate) fn unmount(&self) -> Result<(), FsError> {
+        if !self.is_finished() {
+            self.sync()?;
+            match self.detach() {
+                Ok(()) => {}
+                // It is gone already.
+                Err(error) if error.kind() == io::ErrorKind::InvalidInput => {}
+                Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+                    return Err(FsError::InUse {
+                        path: self.mountpoint.clone(),
+                    });
+                }
+                Err(error) => {
+                    return Err(FsError::Fuse {
+                        what: "unmounting",
+                        error,
+                    });
+                }
+            }
+        }
+        self.wait()
+    }
+
+    /// A program that has just closed its last file may keep the mount busy for a moment, and so may one that is just started by
+    /// another that has files open.
+    fn detach(&self) -> io::Result<()> {
+        for _ in 0..20 {
+            match detach(&self.mountpoint, false) {
+                Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {}
+                done => return done,
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        detach(&self.mountpoint, false)
+    }
+
+    pub(crate) fn sync(&self) -> Result<(), FsError> {
+        self.system
+            .sync_all()
+            .map_err(|error| FsError::WriteBack(error.into()))
+    }
+
+    pub(crate) fn drop_caches(&self) -> Result<(), FsError> {
+        self.sync()?;
+        self.system.cache.trim(usize::MAX)?;
+        if self.system.mode == Mode::Shared {
+            let mut from = 0;
+            while let Some((at, inode)) = self.system.inodes.next(from) {
+                from = at + 1;
+                if inode.is_file() {
+                    self.system.notes.changed(inode.id);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn tune(&self, tune: &Tune) -> Result<(), FsError> {
+        if let Some(bytes) = tune.cache_bytes {
+            let budget = Budget::new(bytes.min(self.most_bytes), self.threads, usize::MAX)?;
+            self.system.cache.set_bytes(budget.blocks)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn stats(&self) -> MountStats {
+        let system = &self.system;
+        let (cache, counters, calls) =
+            (system.cache.stats(), &system.counters, &system.source.calls);
+        let bytes = |blocks: usize| (blocks * system.cache.block_size()) as u64;
+        let of = |count: &std::sync::atomic::AtomicU64| count.load(Ordering::Relaxed);
+        let explanation = cache
+            .explanation
+            .iter()
+            .map(|&(name, value)| (name.to_owned(), value));
+        MountStats {
+            source: self.source.clone(),
+            mountpoint: self.mountpoint.clone(),
+            mode: system.mode.name().to_owned(),
+            rule: cache.policy.to_owned(),
+            hits: cache.hits,
+            misses: cache.misses,
+            backing_reads: of(&calls.reads),
+            backing_read_bytes: of(&calls.read_bytes),
+            backing_writes: of(&calls.writes),
+            backing_written_bytes: of(&calls.written_bytes),
+            backing_syncs: of(&calls.syncs),
+            read_bytes: of(&counters.read_bytes),
+            written_bytes: of(&counters.written_bytes),
+            dirty_bytes: bytes(cache.dirty),
+            never_written_bytes: cache.discarded * system.cache.block_size() as u64,
+            resident_bytes: bytes(cache.resident),
+            capacity_bytes: bytes(cache.capacity),
+            table_bytes: (cache.table_bytes
+                + system.inodes.bytes()
+                + system.files.bytes()
+                + system.directories.bytes()) as u64,
+            inodes: system.inodes.len() as u64,
+            most_inodes: system.inodes.most() as u64,
+            invalidated: of(&counters.invalidated),
+            open: (system.files.len() + system.directories.len()) as u64,
+            outside_changes: of(&counters.outside_changes),
+            conflicts: of(&counters.conflicts),
+            write_errors: cache.write_errors,
+            explanation: explanation.collect::<BTreeMap<_, _>>(),
+            operations: counters.operations(),
+        }
+    }
+}
+
+impl Mount {
+    /// Where it is mounted.
+    pub fn mountpoint(&self) -> &Path {
+        &self.shared.mountpoint
+    }
+
+    /// What it has done.
+    pub fn stats(&self) -> MountStats {
+        self.shared.stats()
+    }
+
+    /// Writes all that is dirty to the source's disk. `sync(1)` and `syncfs` do not reach a FUSE file system: this does.
+    ///
+    /// # Errors
+    /// [`FsError::WriteBack`]: the first failure. What could not be written is kept.
+    pub fn sync(&self) -> Result<(), FsError> {
+        self.shared.sync()
+    }
+
+    /// Writes back and forgets all blocks that are not in use.
+    ///
+    /// # Errors
+    /// As [`sync`](Self::sync).
+    pub fn drop_caches(&self) -> Result<(), FsError> {
+        self.shared.drop_caches()
+    }
+
+    /// Changes options while it is mounted.
+    ///
+    /// # Errors
+    /// A size that it cannot have.
+    pub fn tune(&self, tune: &Tune) -> Result<(), FsError> {
+        self.shared.tune(tune)
+    }
+
+    /// Writes back, unmounts, and returns when the source has everything.
+    ///
+    /// # Errors
+    /// [`FsError::WriteBack`] and [`FsError::InUse`]: it is still mounted, and works.
+    pub fn unmount(&self) -> Result<(), FsError> {
+        self.shared.unmount()
+    }
+
+    /// Waits until it is unmounted, by whatever program, and the source has everything.
+    ///
+    /// # Errors
+    /// [`FsError::WriteBack`]: what was left could not be written, and is lost.
+    pub fn wait(&self) -> Result<(), FsError> {
+        self.shared.wait()
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        if !self.shared.is_finished() {
+            let _ = detach(&self.shared.mountpoint, true);
+        }
+        let _ = self.shared.wait();
+        // The thread that listens looks whether all has ended.
+        let _ = UnixStream::connect(&self.socket);
+        let threads =
+            core::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        for thread in threads {
+            let _ = thread.join();
+        }
+        let _ = std::fs::remove_file(&self.socket);
+    }
+}

@@ -1,0 +1,917 @@
+//! The kernel's side: messages on `/dev/fuse`, one read each, and their answers, one write each.
+//!
+//! A message is read as bytes, field by field, so a short or foreign one is refused and cannot be mistaken. Reads are answered
+//! from the cache's pages themselves, with one `writev`. The numbers are those of linux/fuse.h.
+
+use std::fs::File;
+use std::io::{self, IoSlice};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+use larder_cache::CacheHandle;
+use rustix::fs::{Mode as Permissions, OFlags};
+use rustix::io::Errno;
+
+use crate::attributes::Changes;
+use crate::data::OpenFile;
+use crate::filesystem::FileSystem;
+use crate::gate::For;
+use crate::inode::Inode;
+use crate::names::{Entry, New};
+use crate::options::{Coherence, Mode};
+use crate::system::{Attr, Caller, Sys, Time};
+
+/// Bytes before the data of the largest message.
+const HEADERS: usize = 4096;
+
+const LOOKUP: u32 = 1;
+const FORGET: u32 = 2;
+const GETATTR: u32 = 3;
+const SETATTR: u32 = 4;
+const READLINK: u32 = 5;
+const SYMLINK: u32 = 6;
+const MKNOD: u32 = 8;
+const MKDIR: u32 = 9;
+const UNLINK: u32 = 10;
+const RMDIR: u32 = 11;
+const RENAME: u32 = 12;
+const LINK: u32 = 13;
+const OPEN: u32 = 14;
+const READ: u32 = 15;
+const WRITE: u32 = 16;
+const STATFS: u32 = 17;
+const RELEASE: u32 = 18;
+const FSYNC: u32 = 20;
+const SETXATTR: u32 = 21;
+const GETXATTR: u32 = 22;
+const LISTXATTR: u32 = 23;
+const REMOVEXATTR: u32 = 24;
+const FLUSH: u32 = 25;
+const INIT: u32 = 26;
+const OPENDIR: u32 = 27;
+const READDIR: u32 = 28;
+const RELEASEDIR: u32 = 29;
+const FSYNCDIR: u32 = 30;
+const CREATE: u32 = 35;
+const INTERRUPT: u32 = 36;
+const DESTROY: u32 = 38;
+const BATCH_FORGET: u32 = 42;
+const FALLOCATE: u32 = 43;
+const READDIRPLUS: u32 = 44;
+const RENAME2: u32 = 45;
+const LSEEK: u32 = 46;
+const COPY_FILE_RANGE: u32 = 47;
+const TMPFILE: u32 = 51;
+
+const ASYNC_READ: u64 = 1 << 0;
+const BIG_WRITES: u64 = 1 << 5;
+const DONT_MASK: u64 = 1 << 6;
+const AUTO_INVAL_DATA: u64 = 1 << 12;
+const DO_READDIRPLUS: u64 = 1 << 13;
+const READDIRPLUS_AUTO: u64 = 1 << 14;
+const ASYNC_DIO: u64 = 1 << 15;
+const PARALLEL_DIROPS: u64 = 1 << 18;
+const POSIX_ACL: u64 = 1 << 20;
+const MAX_PAGES: u64 = 1 << 22;
+const CACHE_SYMLINKS: u64 = 1 << 23;
+const HANDLE_KILLPRIV_V2: u64 = 1 << 28;
+const INIT_EXT: u64 = 1 << 30;
+const DIRECT_IO_ALLOW_MMAP: u64 = 1 << 36;
+const PASSTHROUGH: u64 = 1 << 37;
+
+const FOPEN_DIRECT_IO: u32 = 1 << 0;
+const FOPEN_KEEP_CACHE: u32 = 1 << 1;
+const FOPEN_CACHE_DIR: u32 = 1 << 3;
+const FOPEN_PARALLEL_DIRECT_WRITES: u32 = 1 << 6;
+const FOPEN_PASSTHROUGH: u32 = 1 << 7;
+
+/// The kernel wrote from its own pages.
+const WRITE_CACHE: u32 = 1 << 0;
+const WRITE_KILL_SUIDGID: u32 = 1 << 2;
+const OPEN_KILL_SUIDGID: u32 = 1 << 0;
+const FSYNC_DATA: u32 = 1 << 0;
+
+const NOTIFY_INVAL_INODE: i32 = 2;
+const NOTIFY_INVAL_ENTRY: i32 = 3;
+
+// _IOR(229, 0, u32), _IOW(229, 1, struct fuse_backing_map), _IOW(229, 2, u32).
+const IOC_CLONE: libc::c_ulong = 0x8004_e500;
+const IOC_BACKING_OPEN: libc::c_ulong = 0x4010_e501;
+const IOC_BACKING_CLOSE: libc::c_ulong = 0x4004_e502;
+
+/// The connection to the kernel.
+pub(crate) type Device = Arc<OwnedFd>;
+
+/// A connection of its own for another thread.
+pub(crate) fn clone_device(device: &Device) -> io::Result<Device> {
+    let flags = OFlags::RDWR | OFlags::CLOEXEC;
+    let new = rustix::fs::open("/dev/fuse", flags, Permissions::empty())?;
+    let mut number = device.as_raw_fd();
+    // SAFETY: the call reads one number of 32 bits.
+    let done = unsafe { libc::ioctl(new.as_raw_fd(), IOC_CLONE, &mut number) };
+    match done {
+        0 => Ok(Arc::new(new)),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// The kernel's number of a file of the source, which it reads and writes by itself.
+#[derive(Debug)]
+pub(crate) struct BackingId {
+    device: Device,
+    id: i32,
+}
+
+impl BackingId {
+    fn new(device: &Device, file: &File) -> io::Result<Self> {
+        // struct fuse_backing_map: the descriptor, flags, padding.
+        let map: [u32; 4] = [file.as_raw_fd() as u32, 0, 0, 0];
+        // SAFETY: the call reads these 16 bytes.
+        let id = unsafe { libc::ioctl(device.as_raw_fd(), IOC_BACKING_OPEN, &map) };
+        match id {
+            ..=0 => Err(io::Error::last_os_error()),
+            id => Ok(Self {
+                device: Arc::clone(device),
+                id,
+            }),
+        }
+    }
+}
+
+impl Drop for BackingId {
+    fn drop(&mut self) {
+        let id = self.id;
+        // SAFETY: the call reads one number of 32 bits. If it fails, the connection has ended.
+        unsafe { libc::ioctl(self.device.as_raw_fd(), IOC_BACKING_CLOSE, &id) };
+    }
+}
+
+/// What is left of a message.
+#[derive(Clone, Copy)]
+struct Message<'m>(&'m [u8]);
+
+impl<'m> Message<'m> {
+    fn take(&mut self, bytes: usize) -> Sys<&'m [u8]> {
+        let (taken, rest) = self.0.split_at_checked(bytes).ok_or(Errno::IO)?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Sys<[u8; N]> {
+        self.take(N)?.try_into().map_err(|_| Errno::IO)
+    }
+
+    fn u32(&mut self) -> Sys<u32> {
+        self.array().map(u32::from_ne_bytes)
+    }
+
+    fn u64(&mut self) -> Sys<u64> {
+        self.array().map(u64::from_ne_bytes)
+    }
+
+    /// Bytes up to the next zero.
+    fn name(&mut self) -> Sys<&'m [u8]> {
+        let len = self.0.iter().position(|&byte| byte == 0).ok_or(Errno::IO)?;
+        let name = self.take(len)?;
+        self.take(1)?;
+        Ok(name)
+    }
+}
+
+/// What begins each message.
+struct Header {
+    opcode: u32,
+    unique: u64,
+    node: u64,
+    caller: Caller,
+}
+
+impl Header {
+    fn read(bytes: &[u8]) -> Sys<(Self, Message<'_>)> {
+        let mut message = Message(bytes);
+        let len = message.u32()?;
+        if len as usize != bytes.len() {
+            return Err(Errno::IO);
+        }
+        let opcode = message.u32()?;
+        let (unique, node) = (message.u64()?, message.u64()?);
+        let (uid, gid) = (message.u32()?, message.u32()?);
+        message.take(8)?;
+        let header = Self {
+            opcode,
+            unique,
+            node,
+            caller: Caller { uid, gid },
+        };
+        Ok((header, message))
+    }
+}
+
+/// An answer in the making.
+struct Answer<'a>(&'a mut Vec<u8>);
+
+impl Answer<'_> {
+    fn u32(&mut self, value: u32) -> &mut Self {
+        self.bytes(&value.to_ne_bytes())
+    }
+
+    fn u64(&mut self, value: u64) -> &mut Self {
+        self.bytes(&value.to_ne_bytes())
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) -> &mut Self {
+        self.0.extend_from_slice(bytes);
+        self
+    }
+
+    fn attr(&mut self, attr: &Attr) -> &mut Self {
+        self.u64(attr.ino).u64(attr.size).u64(attr.blocks);
+        for (seconds, _) in [attr.atime, attr.mtime, attr.ctime] {
+            self.u64(seconds as u64);
+        }
+        for (_, nanoseconds) in [attr.atime, attr.mtime, attr.ctime] {
+            self.u32(nanoseconds);
+        }
+        self.u32(attr.mode)
+            .u32(attr.nlink)
+            .u32(attr.uid)
+            .u32(attr.gid);
+        self.u32(attr.rdev as u32).u32(attr.blksize).u32(0)
+    }
+
+    fn entry(&mut self, node: u64, attr: &Attr, ttl: Duration) -> &mut Self {
+        self.u64(node).u64(0).u64(ttl.as_secs()).u64(ttl.as_secs());
+        self.u32(ttl.subsec_nanos())
+            .u32(ttl.subsec_nanos())
+            .attr(attr)
+    }
+}
+
+/// What becomes of a request.
+enum Outcome {
+    /// The answer was written.
+    Answer,
+    /// It was sent already.
+    Sent,
+    /// The kernel waits for none.
+    None,
+}
+
+/// Sends an answer of one piece or more.
+fn send(device: &Device, unique: u64, error: i32, pieces: &[&[u8]]) -> io::Result<()> {
+    let len = 16 + pieces.iter().map(|piece| piece.len()).sum::<usize>();
+    let mut header = [0; 16];
+    header[..4].copy_from_slice(&(len as u32).to_ne_bytes());
+    header[4..8].copy_from_slice(&error.to_ne_bytes());
+    header[8..].copy_from_slice(&unique.to_ne_bytes());
+    let mut all = Vec::with_capacity(pieces.len() + 1);
+    all.push(IoSlice::new(&header));
+    all.extend(pieces.iter().map(|piece| IoSlice::new(piece)));
+    match rustix::io::writev(&**device, &all) {
+        // The program that asked was interrupted, or the mount has ended.
+        Ok(_) | Err(Errno::NOENT | Errno::NODEV) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Asks the kernel to forget a name. Not to be called by a thread that answers requests.
+pub(crate) fn forget_name(device: &Device, parent: u64, name: &[u8]) {
+    let mut bytes = Vec::with_capacity(17 + name.len());
+    Answer(&mut bytes)
+        .u64(parent)
+        .u32(name.len() as u32)
+        .u32(0)
+        .bytes(name)
+        .bytes(&[0]);
+    // It has no such name, or is busy with it.
+    let _ = send(device, 0, NOTIFY_INVAL_ENTRY, &[&bytes]);
+}
+
+/// Asks the kernel to forget pages and attributes of a file. Not to be called by a thread that answers requests.
+pub(crate) fn forget_pages(device: &Device, node: u64) {
+    let mut bytes = Vec::with_capacity(24);
+    Answer(&mut bytes).u64(node).u64(0).u64(0);
+    let _ = send(device, 0, NOTIFY_INVAL_INODE, &[&bytes]);
+}
+
+/// Answers the kernel's first message.
+///
+/// # Errors
+/// The kernel lacks what the mode needs, or is too old.
+pub(crate) fn greet(device: &Device, system: &FileSystem) -> io::Result<()> {
+    let mut buffer = vec![0; HEADERS + system.max_write];
+    let len = loop {
+        match rustix::io::read(&**device, &mut buffer[..]) {
+            Ok(len) => break len,
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    };
+    let (header, mut message) = Header::read(&buffer[..len])?;
+    let (major, minor, read_ahead, low) = (
+        message.u32()?,
+        message.u32()?,
+        message.u32()?,
+        message.u32()?,
+    );
+    let high = if u64::from(low) & INIT_EXT != 0 {
+        message.u32()?
+    } else {
+        0
+    };
+    let refuse = |text: &str| {
+        let _ = send(device, header.unique, -libc::EPROTO, &[]);
+        Err(io::Error::new(io::ErrorKind::Unsupported, text.to_owned()))
+    };
+    if header.opcode != INIT || major != 7 || minor < 31 {
+        return refuse("the kernel is too old: Linux 5.4 or later is needed");
+    }
+    let offered = u64::from(high) << 32 | u64::from(low);
+    // Without ATOMIC_O_TRUNC, by which the kernel cuts a program that runs before it finds that it must not.
+    let mut wanted = ASYNC_READ | BIG_WRITES | DONT_MASK | DO_READDIRPLUS | READDIRPLUS_AUTO;
+    wanted |=
+        ASYNC_DIO | PARALLEL_DIROPS | MAX_PAGES | CACHE_SYMLINKS | HANDLE_KILLPRIV_V2 | INIT_EXT;
+    if system.acl {
+        wanted |= POSIX_ACL;
+    }
+    match system.mode {
+        Mode::Own => wanted |= DIRECT_IO_ALLOW_MMAP,
+        Mode::Shared => wanted |= AUTO_INVAL_DATA,
+        Mode::Bypass if offered & PASSTHROUGH == 0 => {
+            return refuse("the kernel has no passthrough (Linux 6.9, CONFIG_FUSE_PASSTHROUGH)");
+        }
+        Mode::Bypass => wanted |= PASSTHROUGH,
+    }
+    let flags = wanted & offered;
+    let pages = (system.max_write / larder::os::page_size()) as u16;
+    let mut bytes = Vec::with_capacity(64);
+    let mut answer = Answer(&mut bytes);
+    answer
+        .u32(7)
+        .u32(minor.min(41))
+        .u32(read_ahead)
+        .u32(flags as u32);
+    // Most requests that programs do not wait for, and from how many on the kernel holds back.
+    answer
+        .bytes(&64_u16.to_ne_bytes())
+        .bytes(&48_u16.to_ne_bytes());
+    answer.u32(system.max_write as u32).u32(1);
+    answer
+        .bytes(&pages.to_ne_bytes())
+        .bytes(&[0; 2])
+        .u32((flags >> 32) as u32);
+    // Files of the source may not lie on a stacked file system themselves.
+    answer
+        .u32(u32::from(system.mode == Mode::Bypass))
+        .bytes(&[0; 24]);
+    send(device, header.unique, 0, &[&bytes])
+}
+
+/// A thread that answers requests.
+pub(crate) struct Worker<'s> {
+    system: &'s FileSystem,
+    device: Device,
+    handle: CacheHandle,
+    out: Vec<u8>,
+}
+
+impl<'s> Worker<'s> {
+    pub(crate) fn new(system: &'s FileSystem, device: Device) -> Self {
+        Self {
+            handle: system.cache.handle(),
+            system,
+            device,
+            out: Vec::with_capacity(4096),
+        }
+    }
+
+    /// Answers requests until the mount ends.
+    pub(crate) fn run(&mut self) -> io::Result<()> {
+        let mut buffer = vec![0; HEADERS + self.system.max_write];
+        let gate = &self.system.gate;
+        let mut needed = gate.enter();
+        while needed {
+            let len = match rustix::io::read(&*self.device, &mut buffer[..]) {
+                Ok(len) => len,
+                // A request was taken back before it was read.
+                Err(Errno::NOENT | Errno::INTR | Errno::AGAIN) => continue,
+                Err(Errno::NODEV) => return Ok(()),
+                Err(error) => return Err(error.into()),
+            };
+            let Ok((header, message)) = Header::read(&buffer[..len]) else {
+                return Err(io::Error::new(
+                    io::ErrorKind::InvalidData,
+                    "a message of the kernel that is none",
+                ));
+            };
+            let begun = Instant::now();
+            self.out.clear();
+            let outcome = match header.opcode {
+                READ | WRITE | FSYNC | FORGET | BATCH_FORGET => self.answer(&header, message),
+                _ => gate.outside(For::Names, || self.answer(&header, message)),
+            };
+            let failed = outcome.is_err();
+            // Before the program goes on, so that it finds its request counted.
+            self.system.counters.did(header.opcode, begun, failed);
+            let sent = match outcome {
+                Ok(Outcome::Answer) => send(&self.device, header.unique, 0, &[&self.out]),
+                Ok(Outcome::Sent | Outcome::None) => Ok(()),
+                Err(error) => send(&self.device, header.unique, -error.raw_os_error(), &[]),
+            };
+            if sent.is_err() {
+                // The kernel did not take the answer; an error it takes.
+                let _ = send(&self.device, header.unique, -libc::EIO, &[]);
+            }
+            needed = header.opcode != DESTROY && gate.turn();
+        }
+        Ok(())
+    }
+
+    fn inode(&self, header: &Header) -> Sys<Arc<Inode>> {
+        self.system.inodes.get(header.node)
+    }
+
+    fn answer(&mut self, header: &Header, mut message: Message<'_>) -> Sys<Outcome> {
+        let system = self.system;
+        match header.opcode {
+            LOOKUP => self.look_up(header, message),
+            FORGET => {
+                system.forget(header.node, message.u64()?);
+                Ok(Outcome::None)
+            }
+            BATCH_FORGET => {
+                let count = message.u32()?;
+                message.u32()?;
+                for _ in 0..count {
+                    let (node, lookups) = (message.u64()?, message.u64()?);
+                    system.forget(node, lookups);
+                }
+                Ok(Outcome::None)
+            }
+            GETATTR => {
+                let attr = system.attributes(&*self.inode(header)?)?;
+                self.attr(&attr)
+            }
+            SETATTR => self.set_attributes(header, message),
+            READLINK => {
+                let target = system.read_link(&*self.inode(header)?)?;
+                self.out.extend_from_slice(&target);
+                Ok(Outcome::Answer)
+            }
+            SYMLINK => {
+                let (name, target) = (message.name()?, message.name()?);
+                let parent = self.inode(header)?;
+                let entry = system.make_symlink(&parent, name, target, header.caller)?;
+                self.entry(&entry)
+            }
+            MKNOD => {
+                let (mode, rdev, mask) = (message.u32()?, message.u32()?, message.u32()?);
+                message.u32()?;
+                let new = New {
+                    caller: header.caller,
+                    mode,
+                    mask,
+                };
+                let entry = system.make_node(&*self.inode(header)?, message.name()?, new, rdev)?;
+                self.entry(&entry)
+            }
+            MKDIR => {
+                let (mode, mask) = (message.u32()?, message.u32()?);
+                let new = New {
+                    caller: header.caller,
+                    mode,
+                    mask,
+                };
+                let entry = system.make_directory(&*self.inode(header)?, message.name()?, new)?;
+                self.entry(&entry)
+            }
+            UNLINK | RMDIR => {
+                let parent = self.inode(header)?;
+                system.unlink(&parent, message.name()?, header.opcode == RMDIR)?;
+                Ok(Outcome::Answer)
+            }
+            RENAME | RENAME2 => {
+                let to = message.u64()?;
+                let flags = match header.opcode {
+                    RENAME2 => (message.u32()?, message.u32()?).0,
+                    _ => 0,
+                };
+                let (name, new_name) = (message.name()?, message.name()?);
+                let (from, to) = (self.inode(header)?, system.inodes.get(to)?);
+                system.rename(&from, name, &to, new_name, flags)?;
+                Ok(Outcome::Answer)
+            }
+            LINK => {
+                let inode = system.inodes.get(message.u64()?)?;
+                let entry = system.link(&inode, &*self.inode(header)?, message.name()?)?;
+                self.entry(&entry)
+            }
+            OPEN => self.open(header, message),
+            CREATE | TMPFILE => self.create(header, message),
+            READ => self.read(header, message),
+            WRITE => self.write(message),
+            STATFS => self.whole(),
+            RELEASE => {
+                system.release(message.u64()?);
+                Ok(Outcome::Answer)
+            }
+            FLUSH if !system.close_to_open => Err(Errno::NOSYS),
+            FLUSH => {
+                system.flush(&*system.file(message.u64()?)?)?;
+                Ok(Outcome::Answer)
+            }
+            FSYNC => {
+                let file = system.file(message.u64()?)?;
+                system.sync(&file, message.u32()? & FSYNC_DATA == 0)?;
+                Ok(Outcome::Answer)
+            }
+            SETXATTR => {
+                let (size, flags) = (message.u32()?, message.u32()?);
+                let name = message.name()?;
+                let value = message.take(size as usize)?;
+                system.set_extended(&*self.inode(header)?, name, value, flags)?;
+                Ok(Outcome::Answer)
+            }
+            GETXATTR | LISTXATTR => {
+                let room = message.u32()? as usize;
+                message.u32()?;
+                let inode = self.inode(header)?;
+                let value = match header.opcode {
+                    GETXATTR => system.extended(&inode, message.name()?, room)?,
+                    _ => system.list_extended(&inode, room)?,
+                };
+                match value {
+                    Ok(value) => self.out.extend_from_slice(&value),
+                    Err(size) => {
+                        Answer(&mut self.out).u32(size as u32).u32(0);
+                    }
+                }
+                Ok(Outcome::Answer)
+            }
+            REMOVEXATTR => {
+                system.remove_extended(&*self.inode(header)?, message.name()?)?;
+                Ok(Outcome::Answer)
+            }
+            OPENDIR => {
+                let (handle, keep) = system.open_directory(&self.inode(header)?)?;
+                let flags = match system.coherence {
+                    Coherence::Strict => 0,
+                    _ if keep => FOPEN_CACHE_DIR | FOPEN_KEEP_CACHE,
+                    _ => FOPEN_CACHE_DIR,
+                };
+                Answer(&mut self.out).u64(handle).u32(flags).u32(0);
+                Ok(Outcome::Answer)
+            }
+            READDIR => self.read_directory(message, false),
+            READDIRPLUS => self.read_directory(message, true),
+            RELEASEDIR => {
+                system.release_directory(message.u64()?);
+                Ok(Outcome::Answer)
+            }
+            FSYNCDIR => {
+                system.sync_directory(&*self.inode(header)?)?;
+                Ok(Outcome::Answer)
+            }
+            FALLOCATE => {
+                let file = system.file(message.u64()?)?;
+                let (offset, len, mode) = (message.u64()?, message.u64()?, message.u32()?);
+                system.allocate(&file, mode, offset, len)?;
+                Ok(Outcome::Answer)
+            }
+            LSEEK => {
+                let file = system.file(message.u64()?)?;
+                let (offset, whence) = (message.u64()?, message.u32()?);
+                let at = system.seek(&file, offset, whence)?;
+                Answer(&mut self.out).u64(at);
+                Ok(Outcome::Answer)
+            }
+            COPY_FILE_RANGE => {
+                let (from, at) = (message.u64()?, message.u64()?);
+                message.u64()?;
+                let (to, target, len) = (message.u64()?, message.u64()?, message.u64()?);
+                let done =
+                    system.copy(&*system.file(from)?, at, &*system.file(to)?, target, len)?;
+                Answer(&mut self.out).u32(done as u32).u32(0);
+                Ok(Outcome::Answer)
+            }
+            // What it was to interrupt goes on.
+            INTERRUPT => Ok(Outcome::None),
+            DESTROY => Ok(Outcome::Answer),
+            _ => Err(Errno::NOSYS),
+        }
+    }
+
+    fn attr(&mut self, attr: &Attr) -> Sys<Outcome> {
+        let ttl = self.system.ttl;
+        let mut answer = Answer(&mut self.out);
+        answer
+            .u64(ttl.as_secs())
+            .u32(ttl.subsec_nanos())
+            .u32(0)
+            .attr(attr);
+        Ok(Outcome::Answer)
+    }
+
+    fn entry(&mut self, entry: &Entry) -> Sys<Outcome> {
+        Answer(&mut self.out).entry(entry.inode.id, &entry.attr, self.system.ttl);
+        Ok(Outcome::Answer)
+    }
+
+    fn look_up(&mut self, header: &Header, mut message: Message<'_>) -> Sys<Outcome> {
+        let parent = self.inode(header)?;
+        match self.system.look_up(&parent, message.name()?) {
+            Ok(entry) => self.entry(&entry),
+            // The kernel may remember that there is no such name.
+            Err(Errno::NOENT) if !self.system.ttl.is_zero() => {
+                Answer(&mut self.out).entry(0, &Attr::default(), self.system.ttl);
+                Ok(Outcome::Answer)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn set_attributes(&mut self, header: &Header, mut message: Message<'_>) -> Sys<Outcome> {
+        let valid = message.u32()?;
+        message.u32()?;
+        let (_handle, size, _owner) = (message.u64()?, message.u64()?, message.u64()?);
+        let (atime, mtime, _ctime) = (message.u64()?, message.u64()?, message.u64()?);
+        let (atime_ns, mtime_ns, _ctime_ns) = (message.u32()?, message.u32()?, message.u32()?);
+        let (mode, _, uid, gid) = (
+            message.u32()?,
+            message.u32()?,
+            message.u32()?,
+            message.u32()?,
+        );
+        let has = |bit: u32| valid & 1 << bit != 0;
+        let time = |set: u32, now: u32, time: Time| match (has(set), has(now)) {
+            (_, true) => Some(None),
+            (true, false) => Some(Some(time)),
+            (false, false) => None,
+        };
+        let changes = Changes {
+            mode: has(0).then_some(mode),
+            uid: has(1).then_some(uid),
+            gid: has(2).then_some(gid),
+            size: has(3).then_some(size),
+            atime: time(4, 7, (atime as i64, atime_ns)),
+            mtime: time(5, 8, (mtime as i64, mtime_ns)),
+            kill_ids: has(11),
+        };
+        let attr = self.system.change(&self.inode(header)?, changes)?;
+        self.attr(&attr)
+    }
+
+    /// How the kernel is to use an open file.
+    fn open_flags(&self, file: &OpenFile, keep: bool) -> Sys<(u32, i32)> {
+        match self.system.mode {
+            Mode::Own => Ok((FOPEN_DIRECT_IO | FOPEN_PARALLEL_DIRECT_WRITES, 0)),
+            Mode::Shared if keep => Ok((FOPEN_KEEP_CACHE, 0)),
+            Mode::Shared => Ok((0, 0)),
+            Mode::Bypass => {
+                // One number for all openers of a file.
+                let mut shared = file
+                    .inode
+                    .passthrough
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner);
+                let id = match shared.upgrade() {
+                    Some(id) => id,
+                    None => {
+                        let id = BackingId::new(&self.device, &file.opened.backing.file());
+                        Arc::new(
+                            id.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?,
+                        )
+                    }
+                };
+                *shared = Arc::downgrade(&id);
+                let number = id.id;
+                let _ = file.passthrough.set(id);
+                Ok((FOPEN_PASSTHROUGH, number))
+            }
+        }
+    }
+
+    fn open(&mut self, header: &Header, mut message: Message<'_>) -> Sys<Outcome> {
+        let (flags, open_flags) = (message.u32()?, message.u32()?);
+        let inode = self.inode(header)?;
+        let kill_ids = open_flags & OPEN_KILL_SUIDGID != 0;
+        // The kernel writes by what the first opener opened, so that must be able to.
+        let access = match self.system.mode {
+            Mode::Bypass => flags & !(libc::O_ACCMODE as u32) | libc::O_RDWR as u32,
+            _ => flags,
+        };
+        let opened = self.system.open(&inode, access, kill_ids);
+        let opened = match opened {
+            Err(_) if access != flags => self.system.open(&inode, flags, kill_ids),
+            opened => opened,
+        };
+        let (handle, file, keep) = opened?;
+        let how = self
+            .open_flags(&file, keep)
+            .inspect_err(|_| self.system.release(handle));
+        let (flags, backing) = how?;
+        Answer(&mut self.out)
+            .u64(handle)
+            .u32(flags)
+            .u32(backing as u32);
+        Ok(Outcome::Answer)
+    }
+
+    fn create(&mut self, header: &Header, mut message: Message<'_>) -> Sys<Outcome> {
+        let (flags, mode, mask, _) = (
+            message.u32()?,
+            message.u32()?,
+            message.u32()?,
+            message.u32()?,
+        );
+        let parent = self.inode(header)?;
+        let new = New {
+            caller: header.caller,
+            mode,
+            mask,
+        };
+        let (entry, handle, file) = match header.opcode {
+            CREATE => self.system.create(&parent, message.name()?, new, flags)?,
+            _ => self.system.create_unnamed(&parent, new, flags)?,
+        };
+        let how = self.open_flags(&file, false).inspect_err(|_| {
+            self.system.release(handle);
+            self.system.forget(entry.inode.id, 1);
+        });
+        let (flags, backing) = how?;
+        self.entry(&entry)?;
+        Answer(&mut self.out)
+            .u64(handle)
+            .u32(flags)
+            .u32(backing as u32);
+        Ok(Outcome::Answer)
+    }
+
+    fn read(&mut self, header: &Header, mut message: Message<'_>) -> Sys<Outcome> {
+        let file = self.system.file(message.u64()?)?;
+        let (offset, size) = (message.u64()?, message.u32()?);
+        let size = (size as usize).min(self.system.max_write);
+        let (device, unique) = (&self.device, header.unique);
+        let reply = |pieces: &[&[u8]]| send(device, unique, 0, pieces);
+        let sent = self
+            .system
+            .read(&mut self.handle, &file, offset, size, reply)?;
+        // It was an answer all the same: the kernel did not take it.
+        sent.map_or(Err(Errno::IO), |()| Ok(Outcome::Sent))
+    }
+
+    fn write(&mut self, mut message: Message<'_>) -> Sys<Outcome> {
+        let file = self.system.file(message.u64()?)?;
+        let (offset, size, flags) = (message.u64()?, message.u32()?, message.u32()?);
+        message.take(16)?;
+        let data = message.take(size as usize)?;
+        let (cached, kill_ids) = (flags & WRITE_CACHE != 0, flags & WRITE_KILL_SUIDGID != 0);
+        let done = self
+            .system
+            .write(&mut self.handle, &file, offset, data, cached, kill_ids)?;
+        Answer(&mut self.out).u32(done as u32).u32(0);
+        Ok(Outcome::Answer)
+    }
+
+    fn whole(&mut self) -> Sys<Outcome> {
+        let stat = self.system.whole()?;
+        let mut answer = Answer(&mut self.out);
+        answer
+            .u64(stat.f_blocks)
+            .u64(stat.f_bfree)
+            .u64(stat.f_bavail);
+        answer.u64(stat.f_files).u64(stat.f_ffree);
+        answer
+            .u32(stat.f_bsize as u32)
+            .u32(stat.f_namemax as u32)
+            .u32(stat.f_frsize as u32);
+        answer.u32(0).bytes(&[0; 24]);
+        Ok(Outcome::Answer)
+    }
+
+    fn read_directory(&mut self, mut message: Message<'_>, plus: bool) -> Sys<Outcome> {
+        let directory = self.system.directory(message.u64()?)?;
+        let (offset, size) = (message.u64()?, message.u32()? as usize);
+        let list = self.system.list(&directory, offset)?;
+        let room = size.min(self.system.max_write);
+        let fixed = if plus { 128 + 24 } else { 24 };
+        let mut at = usize::try_from(offset).map_err(|_| Errno::INVAL)?;
+        while let Some(name) = list.get(at) {
+            let len = (fixed + name.name.len()).next_multiple_of(8);
+            if self.out.len() + len > room {
+                break;
+            }
+            let mut ino = name.ino;
+            if plus {
+                let here = name.name == b"." || name.name == b".." || self.system.is_crowded();
+                let found = match here {
+                    true => None,
+                    // Without one the kernel looks the name up when it is asked for.
+                    false => self.system.look_up(&directory.inode, name.name).ok(),
+                };
+                match found {
+                    Some(entry) => {
+                        ino = entry.attr.ino;
+                        self.entry(&entry)?;
+                    }
+                    None => {
+                        Answer(&mut self.out).entry(0, &Attr::default(), Duration::ZERO);
+                    }
+                }
+            }
+            at += 1;
+            let mut answer = Answer(&mut self.out);
+            answer
+                .u64(ino)
+                .u64(at as u64)
+                .u32(name.name.len() as u32)
+                .u32(name.kind.into());
+            answer.bytes(name.name);
+            let padded = self.out.len().next_multiple_of(8);
+            self.out.resize(padded, 0);
+        }
+        Ok(Outcome::Answer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_messages_are_refused() {
+        let mut bytes = 48_u32.to_ne_bytes().to_vec();
+        bytes.extend(LOOKUP.to_ne_bytes());
+        bytes.resize(48, 0);
+        let (header, mut message) = Header::read(&bytes).unwrap();
+        assert_eq!((header.opcode, message.0.len()), (LOOKUP, 8));
+        assert_eq!(message.name().unwrap(), b"");
+        for len in 0..bytes.len() {
+            assert!(Header::read(&bytes[..len]).is_err());
+        }
+        let mut rest = Message(&[1, 2, 3]);
+        assert!(rest.u32().is_err() && rest.name().is_err());
+        assert_eq!(rest.take(3).unwrap(), [1, 2, 3]);
+    }
+
+    /// Whatever a message holds, it has an answer or an error. Names stay in their directory.
+    #[test]
+    fn any_message_has_an_answer() {
+        use proptest::prelude::*;
+        let outer = tempfile::tempdir().unwrap();
+        let source = outer.path().join("source");
+        std::fs::create_dir(&source).unwrap();
+        let system = crate::MountOptions::new(&source, &source)
+            .cache_bytes(1 << 20)
+            .prepare(&source)
+            .unwrap();
+        let device = rustix::fs::open("/dev/null", OFlags::RDWR, Permissions::empty()).unwrap();
+        let worker = std::cell::RefCell::new(Worker::new(&system, Arc::new(device)));
+        let word = prop_oneof![3 => Just(0_u32), 3 => 1..4_u32, 1 => 0..70_000_u32, 1 => any::<u32>(), 2 => Just(0x61_u32)];
+        let message = (
+            0..60_u32,
+            0..5_u64,
+            proptest::collection::vec(word, 0..40),
+            0..4_usize,
+        );
+        let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig {
+            cases: 30_000,
+            failure_persistence: None,
+            ..ProptestConfig::default()
+        });
+        let done = runner.run(&message, |(opcode, node, words, cut)| {
+            let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+            bytes.truncate(bytes.len().saturating_sub(cut));
+            let caller = Caller { uid: 0, gid: 0 };
+            let header = Header {
+                opcode,
+                unique: 1,
+                node,
+                caller,
+            };
+            let mut worker = worker.borrow_mut();
+            worker.out.clear();
+            // It would take the disk that the test has.
+            if opcode != FALLOCATE {
+                let _ = worker.answer(&header, Message(&bytes));
+            }
+            Ok(())
+        });
+        done.unwrap();
+        let outside: Vec<_> = std::fs::read_dir(outer.path()).unwrap().collect();
+        assert_eq!(outside.len(), 1, "{outside:?}");
+    }
+
+    #[test]
+    fn answers_have_the_kernels_sizes() {
+        let mut bytes = Vec::new();
+        Answer(&mut bytes).attr(&Attr::default());
+        assert_eq!(bytes.len(), 88);
+        bytes.clear();
+        Answer(&mut bytes).entry(1, &Attr::default(), Duration::from_millis(1500));
+        assert_eq!(bytes.len(), 128);
+        assert_eq!(bytes[16..24], 1_u64.to_ne_bytes());
+        assert_eq!(bytes[32..36], 500_000_000_u32.to_ne_bytes());
+    }
+}

@@ -1,0 +1,176 @@
+//! A thread that writes back what is old, closes what is idle, and keeps the inodes within their share.
+//!
+//! It answers no requests. So it may ask the kernel to forget names and pages, for which the kernel may wait for an answer.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::filesystem::FileSystem;
+use crate::inode::Inode;
+use crate::transport::{Device, forget_name, forget_pages};
+
+/// What other threads want of it.
+#[derive(Default)]
+pub(crate) struct Notes {
+    wanted: Mutex<Wanted>,
+    wake: Condvar,
+    /// Where the next look for inodes to be given up begins.
+    hand: AtomicUsize,
+}
+
+#[derive(Default)]
+struct Wanted {
+    /// Files whose content was changed by others: the kernel's pages are old.
+    changed: Vec<u64>,
+    awake: bool,
+    stop: bool,
+}
+
+impl Notes {
+    fn wanted(&self) -> MutexGuard<'_, Wanted> {
+        self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn changed(&self, inode: u64) {
+        self.wanted().changed.push(inode);
+        self.wake.notify_one();
+    }
+
+    /// There are too many inodes.
+    pub(crate) fn wake(&self) {
+        self.wanted().awake = true;
+        self.wake.notify_one();
+    }
+
+    pub(crate) fn stop(&self) {
+        self.wanted().stop = true;
+        self.wake.notify_one();
+    }
+
+    /// Waits until something is wanted or the time is over. None when the thread is to end.
+    fn wait(&self, time: Duration) -> Option<Vec<u64>> {
+        let wanted = self.wanted();
+        let idle = |wanted: &mut Wanted| !wanted.awake && !wanted.stop && wanted.changed.is_empty();
+        let woken = self.wake.wait_timeout_while(wanted, time, idle);
+        let (mut wanted, _) = woken.unwrap_or_else(PoisonError::into_inner);
+        wanted.awake = false;
+        (!wanted.stop).then(|| core::mem::take(&mut wanted.changed))
+    }
+}
+
+impl FileSystem {
+    /// Works until it is told to stop.
+    pub(crate) fn keep_up(&self, device: &Device, interval: Duration) {
+        let mut last = Instant::now();
+        while let Some(changed) = self.notes.wait(interval.saturating_sub(last.elapsed())) {
+            for inode in changed {
+                forget_pages(device, inode);
+            }
+            if last.elapsed() >= interval {
+                last = Instant::now();
+                // What cannot be written is reported at the next sync of each opener, and tried again.
+                let _ = self.cache.maintain();
+                self.settle_idle();
+                self.look_at_idle();
+                self.look_for_room();
+            }
+            self.shed(device);
+        }
+    }
+
+    /// Files whose blocks are all with the source get their size and time there; those that no program has open are closed.
+    fn settle_idle(&self) {
+        let all: Vec<_> = self.active().values().cloned().collect();
+        for inode in all {
+            if inode.is_dead() && inode.is_file() {
+                self.discard(&inode);
+                self.retire(&inode);
+                continue;
+            }
+            let opened = inode.opened().clone();
+            if let Some(opened) = opened {
+                if inode.state().changed
+                    && let Ok(_io) = inode.io.try_write()
+                {
+                    let _ = self.settle_held(&inode, &opened);
+                }
+                self.close_idle(&inode);
+            }
+        }
+    }
+
+    /// Some of the idle inodes, in turn: those whose files others have deleted go.
+    fn look_at_idle(&self) {
+        for _ in 0..self.inodes.idle_len().min(256) {
+            let Some(inode) = self.inodes.next_idle() else {
+                break;
+            };
+            // One whose data is open comes again when that is closed.
+            if inode.opened().is_none() {
+                self.rest(&inode);
+            }
+        }
+    }
+
+    /// The source's file of an inode is closed when no program has it open and the source has all of it.
+    fn close_idle(&self, inode: &Arc<Inode>) {
+        let mut slot = inode.opened();
+        let needed = inode.opens.load(Ordering::Acquire) > 0 || inode.state().changed;
+        if needed
+            || slot
+                .as_ref()
+                .is_none_or(|opened| opened.cached.stats().dirty > 0)
+        {
+            return;
+        }
+        let gone = slot.take();
+        self.source.remove(inode.id);
+        let active = self.active().remove(&inode.id);
+        drop(slot);
+        drop((gone, active));
+        self.retire(inode);
+    }
+
+    /// Gives inodes up while there are more than the budget allows: idle ones, and then those that the kernel knows but has not
+    /// asked for lately.
+    fn shed(&self, device: &Device) {
+        let most = self.inodes.most();
+        while self.inodes.len() > most
+            && let Some(inode) = self.inodes.next_idle()
+        {
+            // One whose data is open yet comes again when that is closed.
+            if inode.opened().is_none() && self.inodes.remove(&inode) {
+                self.discard(&inode);
+            }
+        }
+        let len = self.inodes.len();
+        if len <= most {
+            return;
+        }
+        let mut excess = (len - most + most / 8).min(4096);
+        let mut at = self.notes.hand.load(Ordering::Relaxed);
+        // Twice around: those that were used have a second chance.
+        for _ in 0..2 * len {
+            let Some((slot, inode)) = self.inodes.next(at).or_else(|| self.inodes.next(0)) else {
+                break;
+            };
+            at = slot + 1;
+            if inode.id == 1
+                || inode.opens.load(Ordering::Acquire) > 0
+                || inode.used.swap(false, Ordering::Relaxed)
+            {
+                continue;
+            }
+            if let Some((parent, name)) = inode.place() {
+                forget_name(device, parent, &name);
+                self.counters.invalidated.fetch_add(1, Ordering::Relaxed);
+                excess -= 1;
+                if excess == 0 {
+                    break;
+                }
+            }
+        }
+        self.notes.hand.store(at, Ordering::Relaxed);
+    }
+}

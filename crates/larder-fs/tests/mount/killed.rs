@@ -1,0 +1,211 @@
+//! The daemon is killed at any moment: what was synced is there, and nothing is mixed.
+
+use std::fs::{self, OpenOptions};
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use larder_fs::MountOptions;
+use rustix::mount::{UnmountFlags, unmount};
+
+use crate::{directory, mounted};
+
+const DAEMON: &str = "LARDER_FS_TEST_DAEMON";
+const KILLS: u32 = 20;
+const BLOCK: usize = 4096;
+/// Blocks that are written again and again.
+const BLOCKS: usize = 64;
+
+/// No test: the daemon of the other one, which starts this program again. Source, mountpoint and, for other tools, mode and bytes.
+#[test]
+fn daemon() {
+    let Ok(text) = std::env::var(DAEMON) else {
+        return;
+    };
+    let words: Vec<_> = text.split(':').collect();
+    let options = MountOptions::new(words[0], words[1])
+        .cache_bytes(1 << 20)
+        .dirty_age(Duration::from_millis(30));
+    let options = match words.get(2..) {
+        Some([mode, bytes]) => {
+            let seconds = Duration::from_secs(5);
+            options
+                .mode(mode.parse().unwrap())
+                .cache_bytes(bytes.parse().unwrap())
+                .dirty_age(seconds)
+        }
+        _ => options,
+    };
+    let mount = options.mount().unwrap();
+    println!("ready");
+    mount.wait().unwrap();
+}
+
+/// What is mounted there goes in any case.
+struct Mountpoint<'p>(&'p Path);
+
+impl Drop for Mountpoint<'_> {
+    fn drop(&mut self) {
+        let _ = unmount(self.0, UnmountFlags::DETACH);
+    }
+}
+
+/// A daemon of its own process.
+struct Daemon(Child);
+
+impl Daemon {
+    fn start(source: &Path, at: &Path) -> Self {
+        let child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "killed::daemon", "--nocapture"])
+            .env(DAEMON, format!("{}:{}", source.display(), at.display()))
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut daemon = Self(child);
+        let lines = BufReader::new(daemon.0.stdout.take().unwrap()).lines();
+        let ready = lines
+            .map_while(Result::ok)
+            .any(|line| line.ends_with("ready"));
+        assert!(ready, "the daemon mounts");
+        daemon
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What was acknowledged.
+#[derive(Default, Clone)]
+struct Acknowledged {
+    /// Bytes of the log.
+    log: u64,
+    /// The version of each block.
+    blocks: Vec<u32>,
+}
+
+/// A byte of the log.
+fn letter(at: u64) -> u8 {
+    (at % 251) as u8 + 1
+}
+
+fn block(version: u32) -> Vec<u8> {
+    version.to_ne_bytes().repeat(BLOCK / 4)
+}
+
+/// Writes until the daemon is gone. Returns what was synced, and the last version that was begun.
+fn write(at: &Path, known: &Acknowledged) -> (Acknowledged, u32) {
+    let mut synced = known.clone();
+    let mut version = known.blocks.iter().copied().max().unwrap_or(0);
+    let open = |name: &str| {
+        OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(at.join(name))
+    };
+    let (Ok(log), Ok(blocks)) = (open("log"), open("blocks")) else {
+        return (synced, version);
+    };
+    let mut now = known.clone();
+    for turn in 0_u32.. {
+        let piece: Vec<u8> = (now.log..now.log + 700 + u64::from(turn % 5) * 1000)
+            .map(letter)
+            .collect();
+        version += 1;
+        let which = (turn as usize * 7) % BLOCKS;
+        let done = log
+            .write_all_at(&piece, now.log)
+            .and_then(|()| blocks.write_all_at(&block(version), (which * BLOCK) as u64));
+        if done.is_err() {
+            break;
+        }
+        now.log += piece.len() as u64;
+        now.blocks[which] = version;
+        if turn % 3 == 0 {
+            if log.sync_data().and_then(|()| blocks.sync_all()).is_err() {
+                break;
+            }
+            synced = now.clone();
+        }
+    }
+    (synced, version)
+}
+
+fn verify(source: &Path, synced: &Acknowledged, version: u32) {
+    let log = fs::read(source.join("log")).unwrap_or_default();
+    assert!(
+        log.len() as u64 >= synced.log,
+        "{} of {} synced bytes of the log",
+        log.len(),
+        synced.log
+    );
+    let wrong = log
+        .iter()
+        .zip(0..)
+        .position(|(&byte, at)| byte != letter(at));
+    assert_eq!(wrong, None, "of {} bytes, {} synced", log.len(), synced.log);
+    let blocks = fs::read(source.join("blocks")).unwrap_or_default();
+    for (at, &least) in synced.blocks.iter().enumerate() {
+        let Some(found) = blocks.get(at * BLOCK..(at + 1) * BLOCK) else {
+            assert_eq!(least, 0, "block {at} is not there");
+            continue;
+        };
+        let has = u32::from_ne_bytes(found[..4].try_into().unwrap());
+        assert!(
+            has >= least && has <= version,
+            "block {at} has version {has}, {least} was synced"
+        );
+        assert!(found == block(has), "block {at} is mixed");
+    }
+}
+
+#[test]
+fn a_killed_daemon_loses_nothing_that_was_synced() {
+    let Some(first) = mounted(|options| options) else {
+        return;
+    };
+    drop(first);
+    let (source, at) = (directory(), directory());
+    let _mountpoint = Mountpoint(at.path());
+    let mut known = Acknowledged {
+        log: 0,
+        blocks: vec![0; BLOCKS],
+    };
+    let mut seed = 12_345_u64;
+    for _ in 0..KILLS {
+        let daemon = Daemon::start(source.path(), at.path());
+        seed = seed
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        let pause = Duration::from_micros(20_000 + (seed >> 33) % 150_000);
+        let path = at.path().to_owned();
+        let before = known.clone();
+        let writer = std::thread::spawn(move || write(&path, &before));
+        std::thread::sleep(pause);
+        // The next one takes away what this one leaves.
+        drop(daemon);
+        let (synced, version) = writer.join().unwrap();
+        verify(source.path(), &synced, version);
+        // The next one goes on behind what is there.
+        let log = fs::metadata(source.path().join("log")).map_or(0, |found| found.len());
+        let blocks = fs::read(source.path().join("blocks")).unwrap_or_default();
+        let version = |at: usize| {
+            blocks
+                .get(at * BLOCK..at * BLOCK + 4)
+                .map_or(0, |has| u32::from_ne_bytes(has.try_into().unwrap()))
+        };
+        known = Acknowledged {
+            log,
+            blocks: (0..BLOCKS).map(version).collect(),
+        };
+    }
+    assert!(known.log > 0, "something was written");
+    drop(Daemon::start(source.path(), at.path()));
+}

@@ -1,0 +1,481 @@
+//! What the guide promises, sentence by sentence.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Seek, Write};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::time::Duration;
+
+use larder_fs::{Coherence, Control, DiskModel, FsError, Mode, MountOptions, Tune, mounts};
+
+use crate::{mounted, soon};
+
+#[test]
+fn what_dies_young_is_never_written() {
+    let Some(mounted) = mounted(|options| options) else {
+        return;
+    };
+    for n in 0..20 {
+        mounted.put("young", vec![n; 50_000]);
+        assert_eq!(mounted.get("young"), vec![n; 50_000]);
+        fs::remove_file(mounted.at.join("young")).unwrap();
+    }
+    mounted.mount.sync().unwrap();
+    let stats = mounted.mount.stats();
+    assert_eq!(stats.backing_written_bytes, 0);
+    assert!(
+        stats.never_written_bytes >= 20 * 50_000,
+        "{}",
+        stats.never_written_bytes
+    );
+}
+
+#[test]
+fn rename_over_a_file_writes_the_new_content_first() {
+    let Some(mounted) = mounted(|options| options.dirty_age(Duration::from_secs(3600))) else {
+        return;
+    };
+    mounted.put("file", "old");
+    mounted.mount.sync().unwrap();
+    mounted.put("new", vec![7; 10_000]);
+    assert!(
+        mounted.behind("new").is_empty(),
+        "nothing is written before it must"
+    );
+    fs::rename(mounted.at.join("new"), mounted.at.join("file")).unwrap();
+    assert_eq!(mounted.behind("file"), vec![7; 10_000]);
+}
+
+#[test]
+fn an_unlinked_file_lives_while_it_is_open() {
+    let Some(mounted) = mounted(|options| options) else {
+        return;
+    };
+    let path = mounted.at.join("file");
+    let mut file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .open(&path)
+        .unwrap();
+    file.write_all(&[1; 9000]).unwrap();
+    fs::remove_file(&path).unwrap();
+    file.write_all(&[2; 9000]).unwrap();
+    mounted.mount.drop_caches().unwrap();
+    file.rewind().unwrap();
+    let mut all = Vec::new();
+    file.read_to_end(&mut all).unwrap();
+    assert_eq!(all, [vec![1; 9000], vec![2; 9000]].concat());
+    assert_eq!(file.metadata().unwrap().nlink(), 0);
+    drop(file);
+    let before = mounted.mount.stats().inodes;
+    soon(
+        || mounted.mount.stats().inodes < before || before == 1,
+        "the inode goes",
+    );
+}
+
+#[test]
+fn appends_by_two_do_not_meet() {
+    let Some(mounted) = mounted(|options| options) else {
+        return;
+    };
+    let path = mounted.at.join("log");
+    std::thread::scope(|scope| {
+        for byte in [1, 2] {
+            let mut file = OpenOptions::new()
+                .append(true)
+                .create(true)
+                .open(&path)
+                .unwrap();
+            scope.spawn(move || {
+                for _ in 0..500 {
+                    file.write_all(&[byte; 7]).unwrap();
+                }
+            });
+        }
+    });
+    let all = mounted.get("log");
+    assert_eq!(all.len(), 7000);
+    assert!(
+        all.chunks(7)
+            .all(|piece| piece == [1; 7] || piece == [2; 7])
+    );
+    mounted.mount.unmount().unwrap();
+    assert_eq!(mounted.behind("log"), all);
+}
+
+#[test]
+fn what_others_change_is_found_at_open() {
+    let Some(mounted) = mounted(|options| options) else {
+        return;
+    };
+    fs::write(mounted.source.join("file"), vec![1; 20_000]).unwrap();
+    assert_eq!(mounted.get("file"), vec![1; 20_000]);
+    fs::write(mounted.source.join("file"), vec![2; 30_000]).unwrap();
+    assert_eq!(mounted.get("file"), vec![2; 30_000]);
+    assert_eq!(mounted.mount.stats().outside_changes, 1);
+    // What is dirty here wins, and that is counted.
+    let file = OpenOptions::new()
+        .write(true)
+        .open(mounted.at.join("file"))
+        .unwrap();
+    file.write_all_at(&[3; 100], 0).unwrap();
+    fs::write(mounted.source.join("file"), vec![4; 10]).unwrap();
+    assert_eq!(mounted.get("file")[..100], [3; 100]);
+    assert_eq!(mounted.mount.stats().conflicts, 1);
+}
+
+#[test]
+fn a_second_mount_of_a_source_is_refused() {
+    let Some(mounted) = mounted(|options| options) else {
+        return;
+    };
+    let other = crate::directory();
+    let again = MountOptions::new(&mounted.source, other.path()).mount();
+    assert!(matches!(again, Err(FsError::Busy { .. })));
+    let inside = mounted.source.join("inside");
+    fs::create_dir(&inside).unwrap();
+    for (source, at) in [
+        (&mounted.source, &inside),
+        (&inside, &mounted.source),
+        (&inside, &inside),
+    ] {
+        let nested = MountOptions::new(source, at).mount();
+        assert!(matches!(nested, Err(FsError::Nested { .. })));
+    }
+}
+
+#[test]
+fn times_stay_as_programs_saw_them() {
+    let Some(mounted) = mounted(|options| options.dirty_age(Duration::from_millis(50))) else {
+        return;
+    };
+    mounted.put("file", "text");
+    let before = fs::metadata(mounted.at.join("file")).unwrap();
+    soon(
+        || mounted.behind("file") == b"text" && mounted.mount.stats().dirty_bytes == 0,
+        "written back",
+    );
+    let time = || {
+        fs::metadata(mounted.source.join("file"))
+            .unwrap()
+            .modified()
+            .unwrap()
+    };
+    soon(
+        || time() == before.modified().unwrap(),
+        "the source has the time",
+    );
+    let after = fs::metadata(mounted.at.join("file")).unwrap();
+    assert_eq!(after.modified().unwrap(), before.modified().unwrap());
+    assert_eq!(
+        (after.ctime(), after.ctime_nsec()),
+        (before.ctime(), before.ctime_nsec())
+    );
+}
+
+#[test]
+fn make_rebuilds_nothing() {
+    // Write-back goes by the age of inodes, here against the order of writing, and gives each file another time. (`cp` would have the
+    // source copy, in the order of writing.)
+    let seek = Duration::from_millis(10);
+    let disk = DiskModel {
+        seek,
+        bytes_per_second: 0,
+        per_call: Duration::ZERO,
+    };
+    let Some(mounted) = mounted(|options| options.disk(disk).coherence(Coherence::Strict)) else {
+        return;
+    };
+    for name in ["c", "b"] {
+        mounted.put(name, "old");
+    }
+    mounted.mount.sync().unwrap();
+    let make = || Command::new("make").arg("-C").arg(&mounted.at).output();
+    mounted.put(
+        "Makefile",
+        "all: c\nb: a\n\tsed p a >b\nc: b\n\tsed p b >c\n",
+    );
+    mounted.put("a", "text");
+    let Ok(first) = make() else {
+        eprintln!("skipped: there is no make");
+        return;
+    };
+    assert!(first.status.success(), "{first:?}");
+    assert!(String::from_utf8_lossy(&first.stdout).contains("sed p b"));
+    mounted.mount.drop_caches().unwrap();
+    let second = make().unwrap();
+    assert!(
+        !String::from_utf8_lossy(&second.stdout).contains("sed"),
+        "{second:?}"
+    );
+}
+
+#[test]
+fn files_belong_to_their_makers() {
+    let Some(mounted) = mounted(|options| options) else {
+        return;
+    };
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: not root");
+        return;
+    }
+    fs::set_permissions(&mounted.at, fs::Permissions::from_mode(0o777)).unwrap();
+    let script = "umask 027; echo x >file; mkdir dir; ln -s file link; mkfifo pipe";
+    let done = Command::new("sh")
+        .args(["-c", script])
+        .current_dir(&mounted.at)
+        .uid(1234)
+        .gid(4321)
+        .status()
+        .unwrap();
+    assert!(done.success());
+    for (name, mode) in [
+        ("file", 0o100_640),
+        ("dir", 0o40_750),
+        ("link", 0o120_777),
+        ("pipe", 0o10_640),
+    ] {
+        let found = fs::symlink_metadata(mounted.source.join(name)).unwrap();
+        assert_eq!(
+            (found.uid(), found.gid(), found.mode()),
+            (1234, 4321, mode),
+            "{name}"
+        );
+    }
+    // Another may not read it.
+    let read = Command::new("cat")
+        .arg(mounted.at.join("file"))
+        .uid(1235)
+        .gid(1235)
+        .output()
+        .unwrap();
+    assert!(!read.status.success());
+}
+
+#[test]
+fn close_to_open_and_write_through_write_at_once() {
+    let Some(mounted) = mounted(|options| options.close_to_open(true)) else {
+        return;
+    };
+    mounted.put("file", "closed");
+    assert_eq!(mounted.behind("file"), b"closed");
+    drop(mounted);
+    let Some(mounted) = crate::mounted(|options| options.write_through(true)) else {
+        return;
+    };
+    let file = File::create(mounted.at.join("file")).unwrap();
+    file.write_all_at(b"written", 0).unwrap();
+    assert_eq!(mounted.behind("file"), b"written");
+}
+
+#[test]
+fn fsync_reaches_the_source() {
+    let Some(mounted) = mounted(|options| options.dirty_age(Duration::from_secs(3600))) else {
+        return;
+    };
+    let file = File::create(mounted.at.join("file")).unwrap();
+    file.write_all_at(&[5; 5000], 0).unwrap();
+    assert_eq!(mounted.behind("file"), b"");
+    file.sync_data().unwrap();
+    assert_eq!(mounted.behind("file"), [5; 5000]);
+    file.set_len(100_000).unwrap();
+    file.sync_all().unwrap();
+    assert_eq!(mounted.behind("file").len(), 100_000);
+    assert!(mounted.mount.stats().backing_syncs >= 2);
+}
+
+#[test]
+fn a_mapping_sees_and_makes_changes() {
+    let Some(mounted) = mounted(|options| options) else {
+        return;
+    };
+    let path = mounted.at.join("file");
+    mounted.put("file", vec![1; 8192]);
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(&path)
+        .unwrap();
+    use rustix::mm::{MapFlags, MsyncFlags, ProtFlags, mmap, msync, munmap};
+    let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
+    // SAFETY: a new mapping, used within its length and unmapped once.
+    unsafe {
+        let at = mmap(std::ptr::null_mut(), 8192, protection, flags, &file, 0).unwrap();
+        assert_eq!(*at.cast::<u8>().add(5000), 1);
+        at.cast::<u8>().add(5000).write(9);
+        msync(at, 8192, MsyncFlags::SYNC).unwrap();
+        munmap(at, 8192).unwrap();
+    }
+    assert_eq!(mounted.get("file")[5000], 9);
+    assert_eq!(mounted.behind("file")[5000], 9, "msync makes it safe");
+}
+
+#[test]
+fn commands_come_by_the_socket() {
+    let Some(mounted) = mounted(|options| options.most_bytes(16 << 20)) else {
+        return;
+    };
+    mounted.put("file", vec![1; 100_000]);
+    let control = Control::connect(&mounted.at).unwrap();
+    let stats = control.stats().unwrap();
+    assert_eq!(
+        (stats.mode.as_str(), stats.rule.as_str()),
+        ("own", "adaptive")
+    );
+    assert!(stats.dirty_bytes >= 100_000 && stats.operations["write"].count > 0);
+    assert!(mounts().iter().any(|mount| mount.mountpoint == mounted.at));
+    control.sync().unwrap();
+    assert_eq!(
+        (
+            mounted.behind("file").len(),
+            control.stats().unwrap().dirty_bytes
+        ),
+        (100_000, 0)
+    );
+    control.drop_caches().unwrap();
+    assert_eq!(control.stats().unwrap().resident_bytes, 0);
+    let cache_bytes = Some(16 << 20);
+    control.tune(&Tune { cache_bytes }).unwrap();
+    assert!(control.stats().unwrap().capacity_bytes > 8 << 20);
+    let busy = File::open(mounted.at.join("file")).unwrap();
+    assert!(
+        matches!(control.unmount(), Err(FsError::Refused(_))),
+        "a program has a file open"
+    );
+    drop(busy);
+    mounted.put("last", "words");
+    soon(|| control.unmount().is_ok(), "unmounts");
+    assert_eq!(mounted.behind("last"), b"words");
+    assert!(fs::read_dir(&mounted.at).unwrap().next().is_none());
+    mounted.mount.wait().unwrap();
+}
+
+#[test]
+fn a_plain_umount_writes_back() {
+    let Some(mounted) = mounted(|options| options.dirty_age(Duration::from_secs(3600))) else {
+        return;
+    };
+    mounted.put("last", "words");
+    assert_eq!(mounted.behind("last"), b"");
+    rustix::mount::unmount(&mounted.at, rustix::mount::UnmountFlags::empty()).unwrap();
+    mounted.mount.wait().unwrap();
+    assert_eq!(mounted.behind("last"), b"words");
+}
+
+#[test]
+fn a_read_only_mount_changes_nothing() {
+    let Some(mounted) = mounted(|options| options.read_only(true)) else {
+        return;
+    };
+    fs::write(mounted.source.join("file"), "text").unwrap();
+    assert_eq!(mounted.get("file"), b"text");
+    let refused = fs::write(mounted.at.join("file"), "other").unwrap_err();
+    assert_eq!(refused.raw_os_error(), Some(libc::EROFS));
+    assert!(fs::remove_file(mounted.at.join("file")).is_err());
+}
+
+#[test]
+fn inodes_stay_within_their_share() {
+    let Some(mounted) =
+        mounted(|options| options.cache_bytes(1 << 20).coherence(Coherence::Exclusive))
+    else {
+        return;
+    };
+    for directory in 0..20 {
+        let path = mounted.source.join(format!("{directory}"));
+        fs::create_dir(&path).unwrap();
+        for file in 0..100 {
+            fs::write(path.join(format!("{file}")), format!("{directory} {file}")).unwrap();
+        }
+    }
+    let most = mounted.mount.stats().most_inodes;
+    assert!(most < 1000);
+    for _ in 0..2 {
+        for directory in 0..20 {
+            for file in 0..100 {
+                assert_eq!(
+                    mounted.get(&format!("{directory}/{file}")),
+                    format!("{directory} {file}").into_bytes()
+                );
+            }
+        }
+    }
+    soon(
+        || mounted.mount.stats().inodes <= most + most / 4,
+        "the others go",
+    );
+    assert!(mounted.mount.stats().invalidated > 0);
+}
+
+#[test]
+fn names_links_and_attributes_are_the_sources() {
+    let Some(mounted) = mounted(|options| options.cache_bytes(1 << 20)) else {
+        return;
+    };
+    mounted.put("file", "text");
+    fs::hard_link(mounted.at.join("file"), mounted.at.join("other")).unwrap();
+    symlink("file", mounted.at.join("link")).unwrap();
+    let numbers =
+        |root: &std::path::Path, name| fs::symlink_metadata(root.join(name)).unwrap().ino();
+    for name in ["file", "other", "link"] {
+        assert_eq!(
+            numbers(&mounted.at, name),
+            numbers(&mounted.source, name),
+            "{name}"
+        );
+    }
+    assert_eq!(numbers(&mounted.at, "file"), numbers(&mounted.at, "other"));
+    fs::write(mounted.at.join("other"), "by the other name").unwrap();
+    assert_eq!(mounted.get("link"), b"by the other name");
+    // A long directory is read whole, while it changes.
+    fs::create_dir(mounted.at.join("d")).unwrap();
+    for n in 0..3000 {
+        File::create(mounted.at.join(format!("d/{n:0100}"))).unwrap();
+    }
+    let list = fs::read_dir(mounted.at.join("d")).unwrap();
+    let mut seen = std::collections::BTreeSet::new();
+    for entry in list {
+        let entry = entry.unwrap();
+        fs::remove_file(entry.path()).unwrap();
+        assert!(seen.insert(entry.file_name()));
+    }
+    assert_eq!(seen.len(), 3000);
+    assert_eq!(fs::read_dir(mounted.source.join("d")).unwrap().count(), 0);
+}
+
+#[test]
+fn bypass_reads_and_writes_the_source_itself() {
+    let Some(mounted) = mounted(|options| options) else {
+        return;
+    };
+    drop(mounted);
+    let (source, at) = (crate::directory(), crate::directory());
+    let mount = match MountOptions::new(source.path(), at.path())
+        .mode(Mode::Bypass)
+        .mount()
+    {
+        Ok(mount) => mount,
+        Err(FsError::Mode { what, .. }) => {
+            eprintln!("skipped: {what}");
+            return;
+        }
+        Err(error) => panic!("{error}"),
+    };
+    match fs::write(at.path().join("file"), vec![3; 100_000]) {
+        // The kernel refuses sources that are stacked themselves, and users without the right to it.
+        Err(error) => eprintln!("skipped: {error}"),
+        Ok(()) => {
+            assert_eq!(
+                fs::read(source.path().join("file")).unwrap(),
+                vec![3; 100_000]
+            );
+            assert_eq!(fs::read(at.path().join("file")).unwrap(), vec![3; 100_000]);
+            assert_eq!(mount.stats().hits + mount.stats().misses, 0);
+        }
+    }
+    mount.unmount().unwrap();
+}

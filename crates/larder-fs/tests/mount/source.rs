@@ -1,0 +1,156 @@
+//! A source that is full or slow, and a trace of its use.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use larder_fs::{DiskModel, MountOptions};
+use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+
+use crate::{directory, mounted};
+
+/// A small file system in memory, which goes at the end.
+struct Small(PathBuf);
+
+impl Small {
+    fn new(at: &Path, bytes: usize) -> Option<Self> {
+        let size = std::ffi::CString::new(format!("size={bytes}")).unwrap();
+        match mount("larder-test", at, "tmpfs", MountFlags::empty(), &*size) {
+            Ok(()) => Some(Self(at.to_owned())),
+            Err(error) => {
+                eprintln!("skipped: mounting a tmpfs: {error}");
+                None
+            }
+        }
+    }
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        let _ = unmount(&self.0, UnmountFlags::DETACH);
+    }
+}
+
+#[test]
+fn a_full_source_is_reported_and_loses_nothing() {
+    let Some(first) = mounted(|options| options) else {
+        return;
+    };
+    drop(first);
+    let (source, at) = (directory(), directory());
+    let Some(_small) = Small::new(source.path(), 1 << 20) else {
+        return;
+    };
+    let mount = MountOptions::new(source.path(), at.path())
+        .cache_bytes(16 << 20)
+        .dirty_age(Duration::from_secs(3600));
+    let mount = mount.mount().unwrap();
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(at.path().join("file"))
+        .unwrap();
+    let mut other = file.try_clone().unwrap();
+    file.write_all(&[1; 300_000]).unwrap();
+    let second = File::open(at.path().join("file")).unwrap();
+    // Others fill the source behind the mount's back.
+    fs::write(source.path().join("ballast"), vec![0; 800_000]).unwrap();
+    let full = |error: std::io::Error| assert_eq!(error.raw_os_error(), Some(libc::ENOSPC));
+    full(file.sync_all().unwrap_err());
+    full(second.sync_all().unwrap_err());
+    // What is known to be too much is refused at once.
+    let mut refused = None;
+    for _ in 0..100 {
+        refused = other.write_all(&[2; 100_000]).err();
+        if refused.is_some() {
+            break;
+        }
+    }
+    full(refused.expect("a write is refused"));
+    let len = fs::metadata(at.path().join("file")).unwrap().len();
+    fs::remove_file(source.path().join("ballast")).unwrap();
+    if len < 900_000 {
+        file.sync_all().unwrap();
+        assert_eq!(fs::metadata(source.path().join("file")).unwrap().len(), len);
+    }
+    let all = fs::read(at.path().join("file")).unwrap();
+    assert!(all[..300_000].iter().all(|&byte| byte == 1));
+    assert!(all[300_000..].iter().all(|&byte| byte == 2));
+    drop((file, other, second));
+    fs::remove_file(at.path().join("file")).unwrap();
+    mount.unmount().unwrap();
+}
+
+#[test]
+fn a_slow_source_is_asked_once() {
+    let disk = DiskModel {
+        seek: Duration::from_millis(5),
+        bytes_per_second: 50_000_000,
+        per_call: Duration::ZERO,
+    };
+    let Some(mounted) = mounted(|options| options.disk(disk)) else {
+        return;
+    };
+    fs::write(mounted.source.join("file"), vec![1; 1 << 20]).unwrap();
+    let file = File::open(mounted.at.join("file")).unwrap();
+    let read = || {
+        let mut page = [0; 4096];
+        for at in (0..256).map(|n| n * 37 % 256) {
+            file.read_exact_at(&mut page, at * 4096).unwrap();
+            assert_eq!(page, [1; 4096]);
+        }
+    };
+    let begun = Instant::now();
+    read();
+    // The model's own time, which the first pass must have taken.
+    assert!(begun.elapsed() >= Duration::from_millis(20));
+    let before = mounted.mount.stats();
+    assert!(before.backing_read_bytes >= 1 << 20);
+    read();
+    let after = mounted.mount.stats();
+    assert_eq!(after.backing_reads, before.backing_reads);
+    assert!(
+        after.hits + 64 >= before.hits + 256,
+        "{} and {}",
+        before.hits,
+        after.hits
+    );
+}
+
+#[test]
+fn random_reads_are_not_amplified() {
+    let Some(mounted) = mounted(|options| options.cache_bytes(16 << 20)) else {
+        return;
+    };
+    fs::write(mounted.source.join("file"), vec![1; 4 << 20]).unwrap();
+    let file = File::open(mounted.at.join("file")).unwrap();
+    let mut page = [0; 4096];
+    for n in 0..1024_u64 {
+        file.read_exact_at(&mut page, n * 619 % 1024 * 4096)
+            .unwrap();
+    }
+    let read = mounted.mount.stats().backing_read_bytes;
+    assert!(read <= (4 << 20) / 20 * 21, "{read}");
+}
+
+#[test]
+fn the_trace_has_every_use() {
+    let directory = directory();
+    let path = directory.path().join("trace.csv");
+    let Some(mounted) = mounted(|options| options.trace(&path).threads(1)) else {
+        return;
+    };
+    mounted.put("file", vec![1; 40_960]);
+    assert_eq!(mounted.get("file").len(), 40_960);
+    mounted.mount.unmount().unwrap();
+    let stats = mounted.mount.stats();
+    let trace = fs::read_to_string(&path).unwrap();
+    assert!(trace.starts_with("op,id,request\n"));
+    let uses = trace
+        .lines()
+        .filter(|line| line.starts_with("read,") || line.starts_with("write,"))
+        .count() as u64;
+    assert_eq!(uses, stats.hits + stats.misses, "{trace}");
+}
