@@ -13,6 +13,7 @@ use std::io::Write;
 use std::path::Path;
 
 pub(super) use args::Sim;
+pub(in crate::cli) use args::bytes;
 pub(in crate::cli) use bar::Progress;
 pub(in crate::cli) use work::{format_name, sim_fault};
 
