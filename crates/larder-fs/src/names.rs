@@ -282,18 +282,20 @@ impl FileSystem {
         }
     }
 
-    /// Waits a little for inodes to be given up, where there are far too many.
+    /// There are as many inodes as the budget allows, or more: the kernel is not to learn of any that it did not ask for.
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.inodes.len() >= self.inodes.most()
+    }
+
+    /// Has inodes given up where there are too many, and waits a moment where there are far too many. Not for long: the kernel
+    /// holds the directory, in which names may have to be forgotten.
     fn not_too_many(&self) {
-        let most = self.inodes.most();
-        for _ in 0..20 {
-            if self.inodes.len() <= most {
-                return;
-            }
+        let (len, most) = (self.inodes.len(), self.inodes.most());
+        if len > most {
             self.notes.wake();
-            if self.inodes.len() <= most + most / 4 {
-                return;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        if len > most + most / 4 {
+            std::thread::sleep(std::time::Duration::from_micros(200));
         }
     }
 }

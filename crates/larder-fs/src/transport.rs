@@ -804,7 +804,7 @@ impl<'s> Worker<'s> {
             }
             let mut ino = name.ino;
             if plus {
-                let here = name.name == b"." || name.name == b"..";
+                let here = name.name == b"." || name.name == b".." || self.system.is_crowded();
                 let found = match here {
                     true => None,
                     // Without one the kernel looks the name up when it is asked for.
