@@ -16,6 +16,7 @@ pub mod replacement;
 mod scratch;
 pub mod simulator;
 pub mod use_once;
+pub mod use_once_mounted;
 pub mod zero_fill;
 
 use crate::measure::Experiment;
@@ -35,6 +36,7 @@ pub fn all() -> Vec<Box<dyn Experiment>> {
         Box::new(arenas::ARENAS),
         Box::new(block_cache::BLOCK_CACHE),
         Box::new(use_once::USE_ONCE),
+        Box::new(use_once_mounted::USE_ONCE_MOUNTED),
         Box::new(replacement::REPLACEMENT),
         Box::new(simulator::SIMULATOR),
         Box::new(malloc_processes::MALLOC_PROCESSES),
