@@ -408,7 +408,8 @@ impl FileSystem {
     /// # Errors
     /// The first; all others are written all the same.
     pub(crate) fn sync_all(&self) -> Sys<()> {
-        let all: Vec<_> = self.active().values().cloned().collect();
+        let mut all: Vec<_> = self.active().values().cloned().collect();
+        all.sort_unstable_by_key(|inode| inode.id);
         let mut first = Ok(());
         for inode in all {
             let opened = inode.opened().clone();

@@ -202,9 +202,7 @@ impl Inodes {
         let fields = ObjectCache::new(family, Fields::default);
         let fields = fields.map_err(|error| no_memory(error.to_string()))?;
         // The kernel gives names up later than it is asked to.
-        let numbers = u32::try_from(most * 2 + 1024)
-            .unwrap_or(u32::MAX / 2)
-            .min(1 << 24);
+        let numbers = (most * 4 + (1 << 16)).min(1 << 24) as u32;
         let table = Table::new(numbers).map_err(|error| no_memory(error.to_string()))?;
         let inodes = Self {
             table,

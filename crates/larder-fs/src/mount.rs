@@ -388,7 +388,7 @@ impl Shared {
     pub(crate) fn unmount(&self) -> Result<(), FsError> {
         if !self.is_finished() {
             self.sync()?;
-            match detach(&self.mountpoint, false) {
+            match self.detach() {
                 Ok(()) => {}
                 // It is gone already.
                 Err(error) if error.kind() == io::ErrorKind::InvalidInput => {}
@@ -406,6 +406,19 @@ impl Shared {
             }
         }
         self.wait()
+    }
+
+    /// A program that has just closed its last file may keep the mount busy for a moment, and so may one that is just started by
+    /// another that has files open.
+    fn detach(&self) -> io::Result<()> {
+        for _ in 0..20 {
+            match detach(&self.mountpoint, false) {
+                Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {}
+                done => return done,
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        detach(&self.mountpoint, false)
     }
 
     pub(crate) fn sync(&self) -> Result<(), FsError> {

@@ -295,7 +295,8 @@ impl FileSystem {
             self.notes.wake();
         }
         if len > most + most / 4 {
-            std::thread::sleep(std::time::Duration::from_micros(200));
+            let times = (len / most).min(10) as u64;
+            std::thread::sleep(std::time::Duration::from_micros(200 * times * times));
         }
     }
 }

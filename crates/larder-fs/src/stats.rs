@@ -73,6 +73,11 @@ pub struct MountStats {
 }
 
 /// Requests of one kind.
+///
+/// ```
+/// let stats = larder_fs::OperationStats::default();
+/// assert_eq!(stats.count, 0);
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct OperationStats {

@@ -413,6 +413,8 @@ impl<'s> Worker<'s> {
                 _ => gate.outside(For::Names, || self.answer(&header, message)),
             };
             let failed = outcome.is_err();
+            // Before the program goes on, so that it finds its request counted.
+            self.system.counters.did(header.opcode, begun, failed);
             let sent = match outcome {
                 Ok(Outcome::Answer) => send(&self.device, header.unique, 0, &[&self.out]),
                 Ok(Outcome::Sent | Outcome::None) => Ok(()),
@@ -422,7 +424,6 @@ impl<'s> Worker<'s> {
                 // The kernel did not take the answer; an error it takes.
                 let _ = send(&self.device, header.unique, -libc::EIO, &[]);
             }
-            self.system.counters.did(header.opcode, begun, failed);
             needed = header.opcode != DESTROY && gate.turn();
         }
         Ok(())
