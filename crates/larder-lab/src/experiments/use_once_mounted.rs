@@ -406,10 +406,9 @@ fn compared(results: &Results<'_>, clients: i64, question: &str) -> Option<Findi
     })
     .or_else(|| {
         // Too few rounds for an interval.
-        let of = after.middle(RATE)? / before.middle(RATE)?;
+        let [one, other] = [after.middle(RATE)?, before.middle(RATE)?].map(short);
         let answer = format!(
-            "At {clients} clients use-once moves {} of what 2.4.7 does{then}; too few rounds for an interval, run with --full.",
-            short(of)
+            "This run cannot tell, it has too few rounds: {one} MB/s with use-once and {other} MB/s without at {clients} clients{then}; run with --full."
         );
         Some(finding(question, "Lord 2001", answer))
     })
