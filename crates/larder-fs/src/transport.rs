@@ -65,7 +65,6 @@ const COPY_FILE_RANGE: u32 = 47;
 const TMPFILE: u32 = 51;
 
 const ASYNC_READ: u64 = 1 << 0;
-const ATOMIC_O_TRUNC: u64 = 1 << 3;
 const BIG_WRITES: u64 = 1 << 5;
 const DONT_MASK: u64 = 1 << 6;
 const AUTO_INVAL_DATA: u64 = 1 << 12;
@@ -329,8 +328,8 @@ pub(crate) fn greet(device: &Device, system: &FileSystem) -> io::Result<()> {
         return refuse("the kernel is too old: Linux 5.4 or later is needed");
     }
     let offered = u64::from(high) << 32 | u64::from(low);
-    let mut wanted =
-        ASYNC_READ | ATOMIC_O_TRUNC | BIG_WRITES | DONT_MASK | DO_READDIRPLUS | READDIRPLUS_AUTO;
+    // Without ATOMIC_O_TRUNC, by which the kernel cuts a program that runs before it finds that it must not.
+    let mut wanted = ASYNC_READ | BIG_WRITES | DONT_MASK | DO_READDIRPLUS | READDIRPLUS_AUTO;
     wanted |=
         ASYNC_DIO | PARALLEL_DIROPS | MAX_PAGES | CACHE_SYMLINKS | HANDLE_KILLPRIV_V2 | INIT_EXT;
     if system.acl {
