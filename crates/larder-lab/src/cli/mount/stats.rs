@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use larder_fs::MountStats;
+use larder_fs::{MountStats, OperationStats};
 use serde_json::json;
 
 use super::commands::connect;
@@ -200,7 +200,8 @@ fn prometheus(stats: &MountStats, out: &mut dyn Write) -> Outcome {
         writeln!(out, "# TYPE larder_mount_{name}{end} {kind}")?;
         writeln!(out, "larder_mount_{name}{end}{{{mount}}} {n}")?;
     }
-    let of_requests: [(&str, fn(&larder_fs::OperationStats) -> f64); 3] = [
+    type Of = fn(&OperationStats) -> f64;
+    let of_requests: [(&str, Of); 3] = [
         ("requests", |o| o.count as f64),
         ("request_errors", |o| o.errors as f64),
         ("request_seconds", |o| o.seconds),
