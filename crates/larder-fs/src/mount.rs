@@ -538,6 +538,15 @@ impl Mount {
         self.shared.unmount()
     }
 
+    /// Unmounts at once, also while programs use it: they keep what they have open, and the mount ends with the last of them.
+    ///
+    /// # Errors
+    /// It is not mounted any more, or this user may not unmount it.
+    pub fn detach(&self) -> Result<(), FsError> {
+        let what = "unmounting";
+        detach(&self.shared.mountpoint, true).map_err(|error| FsError::Fuse { what, error })
+    }
+
     /// Waits until it is unmounted, by whatever program, and the source has everything.
     ///
     /// # Errors

@@ -11,6 +11,7 @@ use super::exchange::{Export, Import};
 use super::global::Global;
 use super::install::Install;
 use super::machine::Machine;
+use super::mount::{Mount, MountStatsArgs, Mounts, OneMount, Tune};
 use super::report::Report;
 use super::rerun::Rerun;
 use super::run::Run;
@@ -59,6 +60,19 @@ pub(super) enum Command {
     Settings(SettingsArgs),
     Sim(Sim),
     Trace(Trace),
+    Mount(Mount),
+    /// Write back all that is dirty, and unmount.
+    #[command(after_help = "Examples:\n  larder unmount /mnt/fast")]
+    Unmount(OneMount),
+    /// Write all that is dirty in a mount to the source's disk; sync(1) does not reach it.
+    #[command(after_help = "Examples:\n  larder sync /mnt/fast")]
+    Sync(OneMount),
+    /// Write back and forget what a mount has in its cache.
+    #[command(after_help = "Examples:\n  larder drop /mnt/fast")]
+    Drop(OneMount),
+    Mounts(Mounts),
+    MountStats(MountStatsArgs),
+    Tune(Tune),
     Completions(Completions),
     Man(Man),
     #[command(hide = true)]

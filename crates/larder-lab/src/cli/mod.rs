@@ -12,6 +12,7 @@ mod list;
 mod machine;
 mod measure;
 mod missing;
+mod mount;
 mod output;
 mod plan;
 mod preloads;
@@ -40,7 +41,7 @@ pub fn main() -> ExitCode {
     if let Err(failure) = limits::check() {
         return failure.report();
     }
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::try_parse_from(mount::words()) {
         Ok(cli) => cli,
         Err(e) => {
             // Help into a closed pipe is a success too.
@@ -72,6 +73,13 @@ fn dispatch(cli: Cli) -> Outcome {
         Command::Settings(args) => settings::run(global, &args, &mut out)?,
         Command::Sim(args) => sim::run(global, &args, &mut out)?,
         Command::Trace(args) => trace::run(global, &args, &mut out)?,
+        Command::Mount(args) => mount::run(global, &args, &mut out)?,
+        Command::Unmount(args) => mount::unmount(&args)?,
+        Command::Sync(args) => mount::sync(&args)?,
+        Command::Drop(args) => mount::drop_caches(&args)?,
+        Command::Mounts(_) => mount::mounts(global, &mut out)?,
+        Command::MountStats(args) => mount::mount_stats(global, &args, &mut out)?,
+        Command::Tune(args) => mount::tune(global, &args)?,
         Command::Completions(args) => shell::completions(&args, &mut out)?,
         Command::Man(args) => shell::man(global, &args, &mut out)?,
         Command::Worker(args) => {

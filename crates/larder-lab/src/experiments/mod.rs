@@ -17,6 +17,7 @@ mod scratch;
 pub mod simulator;
 pub mod sqlite;
 pub mod use_once;
+pub mod use_once_mounted;
 pub mod zero_fill;
 
 use crate::measure::Experiment;
@@ -37,6 +38,7 @@ pub fn all() -> Vec<Box<dyn Experiment>> {
         Box::new(block_cache::BLOCK_CACHE),
         Box::new(sqlite::SQLITE),
         Box::new(use_once::USE_ONCE),
+        Box::new(use_once_mounted::USE_ONCE_MOUNTED),
         Box::new(replacement::REPLACEMENT),
         Box::new(simulator::SIMULATOR),
         Box::new(malloc_processes::MALLOC_PROCESSES),

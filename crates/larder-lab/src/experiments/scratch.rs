@@ -16,16 +16,20 @@ impl Scratch {
     /// # Errors
     /// Nothing can be written where temporary files go.
     pub(super) fn open(what: &str) -> anyhow::Result<Self> {
-        let place = std::env::temp_dir();
+        Self::open_in(&std::env::temp_dir(), what)
+    }
+
+    /// The same in another folder.
+    pub(super) fn open_in(place: &Path, what: &str) -> anyhow::Result<Self> {
         for turn in 0..100_u32 {
             let folder = place.join(format!("larder-{what}-{}-{turn}", std::process::id()));
             match std::fs::create_dir(&folder) {
                 Ok(()) => return Ok(Self { folder }),
                 Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
-                Err(e) => return Err(e).with_context(|| Self::no_room(&place)),
+                Err(e) => return Err(e).with_context(|| Self::no_room(place)),
             }
         }
-        anyhow::bail!(Self::no_room(&place))
+        anyhow::bail!(Self::no_room(place))
     }
 
     fn no_room(place: &Path) -> String {

@@ -11,6 +11,7 @@ mod compare;
 mod home;
 mod limits;
 mod measure;
+mod mount;
 mod preloaded;
 mod resume;
 mod run;

@@ -190,7 +190,7 @@ impl Reading {
 }
 
 /// A number of bytes, or of KiB, MiB or GiB.
-fn bytes(text: &str) -> Result<u64, String> {
+pub(in crate::cli) fn bytes(text: &str) -> Result<u64, String> {
     let plain = text.trim_end_matches("iB").trim_end_matches('B');
     let (digits, unit) = match plain.as_bytes().last() {
         Some(b'k' | b'K') => (&plain[..plain.len() - 1], 1 << 10),

@@ -12,6 +12,7 @@ mod work;
 use std::io::Write;
 
 pub(super) use args::Sim;
+pub(in crate::cli) use args::bytes;
 pub(in crate::cli) use bar::Progress;
 pub(in crate::cli) use work::{format_name, sim_fault};
 

@@ -42,7 +42,7 @@ pub(super) fn all() -> Vec<Box<dyn Contestant>> {
 }
 
 /// dbench's own load file, if it is here.
-pub(super) fn loadfile() -> Option<PathBuf> {
+pub(in crate::experiments) fn loadfile() -> Option<PathBuf> {
     let named = std::env::var_os("LARDER_DBENCH").map(PathBuf::from);
     let path = named.unwrap_or_else(|| PathBuf::from("/usr/share/dbench/client.txt"));
     path.is_file().then_some(path)

@@ -11,7 +11,10 @@ mod plan;
 mod rows;
 mod tables;
 
+pub(super) use self::contestants::loadfile;
 use self::metrics::METRICS;
+pub(super) use self::plan::{CLIENTS, PATCHED, VANILLA};
+pub(super) use self::rows::lords_change;
 use crate::frame::{Declared, Results};
 use crate::model::Analysis;
 

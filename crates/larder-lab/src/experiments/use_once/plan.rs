@@ -15,10 +15,10 @@ pub(super) const BUILD: &str = "build-and-grep";
 pub(super) const LOADFILE: &str = "loadfile";
 
 /// Lord's two kernels.
-pub(super) const VANILLA: &str = "linux-2.4.7";
-pub(super) const PATCHED: &str = "linux-2.4.7-use-once";
+pub(in crate::experiments) const VANILLA: &str = "linux-2.4.7";
+pub(in crate::experiments) const PATCHED: &str = "linux-2.4.7-use-once";
 /// Lord's loads.
-pub(super) const CLIENTS: [i64; 8] = [1, 2, 4, 8, 16, 32, 48, 64];
+pub(in crate::experiments) const CLIENTS: [i64; 8] = [1, 2, 4, 8, 16, 32, 48, 64];
 /// Loads of the whole field.
 pub(super) const FIELD_CLIENTS: [i64; 3] = [4, 16, 64];
 /// Loads of dbench's own load file.

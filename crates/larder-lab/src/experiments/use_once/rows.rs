@@ -146,7 +146,7 @@ pub(super) fn lords(kernel: &str, clients: i64) -> Option<Seeds> {
 }
 
 /// Percent that the patch changes in Lord's table.
-pub(super) fn lords_change(clients: i64) -> Option<f64> {
+pub(in crate::experiments) fn lords_change(clients: i64) -> Option<f64> {
     let changed = lords("vanilla", clients)?.change(&lords("use-once", clients)?)?;
     Some(changed.middle)
 }

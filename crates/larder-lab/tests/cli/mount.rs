@@ -1,0 +1,222 @@
+//! Mounts: what is refused, and one from its beginning to its end. Where nothing can be mounted a test says so in a line.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::home::Home;
+
+/// A mountpoint, at which nothing is mounted any more at the end, whatever happens.
+struct At(PathBuf);
+
+impl At {
+    fn new(home: &Home, name: &str) -> Self {
+        let path = home.path().join(name);
+        fs::create_dir(&path).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for At {
+    fn drop(&mut self) {
+        let quiet = || Stdio::null();
+        let lazily = Command::new("umount")
+            .arg("-l")
+            .arg(&self.0)
+            .stderr(quiet())
+            .status();
+        if !lazily.is_ok_and(|status| status.success()) {
+            let _ = Command::new("fusermount3")
+                .arg("-uz")
+                .arg(&self.0)
+                .stderr(quiet())
+                .status();
+        }
+    }
+}
+
+/// The program, with its sockets in the home.
+fn larder(home: &Home, words: &[&str]) -> (i32, String, String) {
+    crate::home::finish(home.larder(words).env("XDG_RUNTIME_DIR", home.path()))
+}
+
+/// False, with a line that says why, where nothing can be mounted.
+fn mounted(home: &Home, words: &[&str]) -> bool {
+    let (code, out, err) = larder(home, words);
+    if code == 4 && err.contains("FUSE") {
+        eprintln!("skipped: {err}");
+        return false;
+    }
+    assert_eq!((code, out.as_str()), (0, ""), "{words:?}: {err}");
+    true
+}
+
+fn soon(what: &str, mut done: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !done() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "never: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn what_cannot_be_mounted_is_refused_in_a_line() {
+    let home = Home::new();
+    fs::create_dir_all(home.path().join("source/inner")).unwrap();
+    fs::create_dir(home.path().join("at")).unwrap();
+    fs::write(home.path().join("file"), "").unwrap();
+    for (words, code, part) in [
+        (&["source"][..], 2, "MOUNTPOINT"),
+        (&["none", "at"], 2, "source none"),
+        (&["file", "at"], 2, "source file"),
+        (&["source", "none"], 2, "mountpoint none"),
+        (&["source", "file"], 2, "mountpoint file"),
+        (&["source", "source/inner"], 2, "lie within each other"),
+        (&["source/inner", "source"], 2, "lie within each other"),
+        (&["source", "at", "--rule", "best"], 2, "there is no rule"),
+        (
+            &["source", "at", "--cache", "much"],
+            2,
+            "no number of bytes",
+        ),
+        (&["source", "at", "--cache", "4K"], 2, "at least"),
+        (&["source", "at", "--dirty", "200%"], 2, "is no share"),
+        (&["source", "at", "--dirty-age", "soon"], 2, "is not a time"),
+        (
+            &["source", "at", "--mode", "best"],
+            2,
+            "own, shared and bypass",
+        ),
+        (&["source", "at", "--coherence", "ttl=x"], 2, "exclusive"),
+        (&["source", "at", "--threads", "0"], 2, "--threads"),
+        (&["source", "at", "--trace", "none/x"], 5, "trace"),
+    ] {
+        let words = [&["mount"], words].concat();
+        let (got, out, err) = larder(&home, &words);
+        assert!(got == code && err.contains(part), "{words:?}: {got} {err}");
+        assert!(out.is_empty(), "{words:?}: {out}");
+    }
+    for command in ["unmount", "sync", "drop", "mount-stats"] {
+        let (code, _, err) = larder(&home, &[command, "at"]);
+        assert!(
+            code == 4 && err.contains("no larder mount answers"),
+            "{command}: {err}"
+        );
+    }
+    assert_eq!(
+        home_json(&home, &["mounts", "--json"])["mounts"],
+        serde_json::json!([])
+    );
+}
+
+fn home_json(home: &Home, words: &[&str]) -> serde_json::Value {
+    let (code, out, err) = larder(home, words);
+    assert_eq!(code, 0, "{words:?}: {err}");
+    serde_json::from_str(&out).unwrap()
+}
+
+#[test]
+fn a_mount_is_written_synced_changed_and_unmounted() {
+    let home = Home::new();
+    let (source, at) = (home.path().join("source"), At::new(&home, "at"));
+    fs::create_dir(&source).unwrap();
+    let words = "mount source at --cache 8M --rule lirs --dirty-age 1h --trace t.csv -o noexec";
+    if !mounted(&home, &words.split(' ').collect::<Vec<_>>()) {
+        return;
+    }
+    fs::write(at.0.join("a"), vec![7; 100_000]).unwrap();
+    assert_eq!(fs::read(at.0.join("a")).unwrap(), vec![7; 100_000]);
+    let stats = || home_json(&home, &["mount-stats", "at", "--json"])["stats"].clone();
+    let now = stats();
+    assert_eq!(
+        (&now["written_bytes"], &now["rule"]),
+        (&100_000.into(), &"lirs".into())
+    );
+    assert!(now["dirty_bytes"].as_u64().unwrap() >= 100_000, "{now}");
+    assert_eq!(larder(&home, &["sync", "at"]).0, 0);
+    assert_eq!(stats()["dirty_bytes"], 0);
+    assert_eq!(fs::read(source.join("a")).unwrap(), vec![7; 100_000]);
+    assert_eq!(larder(&home, &["drop", "at"]).0, 0);
+    assert_eq!(stats()["resident_bytes"], 0);
+    let before = stats()["capacity_bytes"].as_u64().unwrap();
+    let (code, _, err) = larder(&home, &["tune", "at", "--cache", "4M"]);
+    assert!(code == 0 && err.contains("MiB for blocks"), "{err}");
+    assert!(stats()["capacity_bytes"].as_u64().unwrap() < before);
+
+    let mounts = home_json(&home, &["mounts", "--json"]);
+    assert_eq!(mounts["mounts"].as_array().unwrap().len(), 1);
+    let (_, text, _) = larder(&home, &["mount-stats", "at"]);
+    assert!(
+        text.contains("rule lirs") && text.contains("\n write "),
+        "{text}"
+    );
+    let (_, text, _) = larder(&home, &["mount-stats", "at", "--prometheus"]);
+    let line = "larder_mount_written_bytes_total{mountpoint=\"";
+    assert!(
+        text.contains(line) && text.contains("\"} 100000\n"),
+        "{text}"
+    );
+    assert!(text.contains(",request=\"write\"} "), "{text}");
+
+    // One source is one mount's, and so is a mountpoint.
+    let other = At::new(&home, "other");
+    let (code, _, err) = larder(&home, &["mount", "source", "other"]);
+    assert!(code == 4 && err.contains("mounted already"), "{err}");
+    drop(other);
+
+    // Open files keep it.
+    let open = fs::File::open(at.0.join("a")).unwrap();
+    let (code, _, err) = larder(&home, &["unmount", "at"]);
+    assert!(code != 0 && err.contains("in use"), "{err}");
+    drop(open);
+    fs::write(at.0.join("b"), "late").unwrap();
+    let mut unmounted = larder(&home, &["unmount", "at"]);
+    // The kernel tells of a closed file a moment later.
+    soon("unmounted", || {
+        if unmounted.2.contains("in use") {
+            unmounted = larder(&home, &["unmount", "at"]);
+        }
+        !unmounted.2.contains("in use")
+    });
+    assert_eq!(unmounted.0, 0, "{}", unmounted.2);
+    assert_eq!(fs::read_to_string(source.join("b")).unwrap(), "late");
+    assert!(!at.0.join("b").exists());
+    assert!(home_json(&home, &["trace", "info", "t.csv", "--json"])["uses"].as_u64() >= Some(25));
+}
+
+#[test]
+fn a_signal_writes_back_and_unmounts() {
+    let home = Home::new();
+    let (source, at) = (home.path().join("source"), At::new(&home, "at"));
+    fs::create_dir(&source).unwrap();
+    let mut command = home.larder(&["mount", "source", "at", "--foreground", "--dirty-age", "1h"]);
+    command.env("XDG_RUNTIME_DIR", home.path());
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = String::new();
+    let err = child.stderr.take().unwrap();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(err), &mut said).unwrap();
+    if said.contains("FUSE") {
+        eprintln!("skipped: {said}");
+        child.wait().unwrap();
+        return;
+    }
+    assert!(said.contains("mounted"), "{said}");
+    fs::write(at.0.join("a"), "dirty").unwrap();
+    assert_eq!(content(&source.join("a")), "");
+    let pid = child.id().to_string();
+    assert!(
+        Command::new("kill")
+            .args(["-TERM", &pid])
+            .status()
+            .unwrap()
+            .success()
+    );
+    assert!(child.wait().unwrap().success());
+    assert_eq!(content(&source.join("a")), "dirty");
+    assert!(!at.0.join("a").exists());
+}
+
+fn content(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_default()
+}
