@@ -57,6 +57,11 @@ pub trait Reader {
 
     /// Brings a block that is not there; another one leaves when there is no room. False if that failed.
     fn bring(&mut self, block: u64) -> bool;
+
+    /// Uses a block, which is brought if it is not there: by one call of the cache's, if it has one for that.
+    fn load(&mut self, block: u64) -> bool {
+        self.get(block).is_some() || self.bring(block)
+    }
 }
 
 #[cfg(test)]
@@ -76,7 +81,7 @@ mod tests {
         assert_eq!(cache.len(), 1000);
         let mut reader = cache.reader();
         for block in 1000..10_000 {
-            assert!(reader.bring(block));
+            assert!(reader.load(block));
         }
         drop(reader);
         // Each shard rounds its part up.

@@ -40,4 +40,9 @@ impl Reader for &Cache<u64, u32> {
         Cache::insert(self, block, block as u32);
         true
     }
+
+    fn load(&mut self, block: u64) -> bool {
+        Cache::get_with(self, block, || block as u32);
+        true
+    }
 }

@@ -91,4 +91,8 @@ impl Reader for OurReader<'_> {
     fn bring(&mut self, block: u64) -> bool {
         self.handle.read(self.file, block).is_ok()
     }
+
+    fn load(&mut self, block: u64) -> bool {
+        self.handle.read(self.file, block).is_ok()
+    }
 }

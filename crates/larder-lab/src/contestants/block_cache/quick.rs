@@ -1,5 +1,6 @@
 //! The crate quick_cache for several threads: a relative of S3-FIFO and CLOCK-Pro, with ghosts; one open-addressed table.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use quick_cache::sync;
@@ -81,5 +82,10 @@ impl<V: Kept> Reader for &sync::Cache<u64, V> {
     fn bring(&mut self, block: u64) -> bool {
         sync::Cache::insert(self, block, V::of(block));
         true
+    }
+
+    fn load(&mut self, block: u64) -> bool {
+        let load = || Ok::<_, Infallible>(V::of(block));
+        sync::Cache::get_or_insert_with(self, &block, load).is_ok()
     }
 }

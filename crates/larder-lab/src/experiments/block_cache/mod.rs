@@ -52,7 +52,7 @@ const METRICS: &[Metric] = &[
     Metric::cost(
         "ns_per_miss",
         "ns",
-        "CPU time to bring a block that is not there, for which another one leaves",
+        "CPU time of one use of a block that is not there, for which another one leaves: by the cache's own loading call, if it has one",
     ),
     Metric::cost(
         "bytes_per_block",

@@ -1,6 +1,6 @@
 //! Goals, tables and sentences.
 
-use super::{INSTRUCTIONS, MEMORY, MISS, OURS, PEERS, SIZES, THREADED, THREADS, hit_group};
+use super::{INSTRUCTIONS, MEMORY, MISS, OURS, PEERS, SHARED, SIZES, THREADED, THREADS, hit_group};
 use crate::frame::words::{Bound, ratio};
 use crate::frame::{
     At, Column, Results, cost, each, finding, goal, grid, listing, median_of, shown, text,
@@ -95,6 +95,11 @@ fn goals(results: &Results<'_>) -> Vec<Goal> {
     };
     let no_hits = || goal(bound, what, None, None, "the fastest crate", "ns_per_hit");
     let hits = each(bound, SIZES.into_iter().filter_map(hit)).unwrap_or_else(no_hits);
+    let ours = results.find(MISS, OURS, &[]);
+    let shared = results.best(MISS, &PEERS[..SHARED], &[], "ns_per_miss");
+    let what = "a block that is not in memory comes: larder's block cache";
+    let peers = "the fastest crate for several threads";
+    let misses = goal(Bound::AtMost(2.0), what, ours, shared, peers, "ns_per_miss");
     let ran = |is_there: bool, group: &str| match is_there {
         true => String::new(),
         false => format!("group {group} did not run"),
@@ -120,7 +125,7 @@ fn goals(results: &Results<'_>) -> Vec<Goal> {
         let goal = Bound::AtMost(45.0).counted(&results.view, what, "", count - alone);
         goal.in_unit("instructions")
     });
-    let all = [hits, threads, memory.in_unit("bytes")];
+    let all = [hits, misses, threads, memory.in_unit("bytes")];
     all.into_iter().chain(instructions).collect()
 }
 

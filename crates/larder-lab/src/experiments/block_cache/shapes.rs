@@ -118,7 +118,7 @@ pub(super) fn miss<B: Blocks>(params: &Params) -> anyhow::Result<Measures> {
     let start = thread_cpu_ns();
     for block in 0..turns {
         let block = blocks * 2 + block;
-        ok &= reader.get(block).is_some() || reader.bring(block);
+        ok &= reader.load(block);
     }
     let spent = thread_cpu_ns() - start;
     drop(reader);
