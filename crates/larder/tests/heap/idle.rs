@@ -21,8 +21,8 @@ fn after_a_burst() -> (Family, Heap) {
         .map(|layout| (heap.alloc(layout).unwrap(), layout))
         .collect();
     // Pages for the large object that a test takes: memory that had to grow for it would be looked for in the magazines first.
-    let run = heap.alloc(layout(2 << 20)).unwrap();
     // Not by the heap, which would keep it.
+    let run = heap.classes().alloc(layout(2 << 20)).unwrap();
     // SAFETY: taken above with this layout, put once.
     unsafe { heap.classes().dealloc(run, layout(2 << 20)) };
     for (object, layout) in objects {
