@@ -257,9 +257,10 @@ fn mount_alone() {
     // SAFETY: the call changes only what this thread, and those that it starts, see as mounted.
     if unsafe { libc::unshare(libc::CLONE_NEWNS) } == 0 {
         use rustix::mount::{MountPropagationFlags, mount_change};
+        // What is unmounted elsewhere goes here, too.
         let _ = mount_change(
             "/",
-            MountPropagationFlags::PRIVATE | MountPropagationFlags::REC,
+            MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC,
         );
     }
 }
