@@ -545,7 +545,6 @@ fn what_is_missing_is_one_line_with_what_brings_it() {
         "snmalloc: its source is not here; run `cargo fetch` in larder's source",
         "larder: liblarder_malloc.so is neither beside this program nor in ../lib",
         "instructions: valgrind is not installed; install it (Debian: apt install valgrind)",
-        "dbench's own load file: client.txt is not here; install",
         "public traces: LARDER_TRACES names no folder",
         "libcachesim: python3 cannot be run",
         "strace: strace is not installed; install it",
@@ -556,6 +555,10 @@ fn what_is_missing_is_one_line_with_what_brings_it() {
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
+    // It is looked for in its package's folder, whatever the environment.
+    let has = Path::new("/usr/share/dbench/client.txt").exists();
+    let said = text.contains("dbench's own load file: client.txt is not here; install");
+    assert_eq!(said, !has, "{text}");
     let json: serde_json::Value = serde_json::from_str(&missing(&["--json"])).unwrap();
     let all = json["missing"].as_array().unwrap();
     assert_eq!(all.len(), text.lines().count(), "{text}");
