@@ -255,11 +255,12 @@ fn turns(params: &Params, quick: bool) -> i64 {
     (full / or("threads", 1) / share).max(2)
 }
 
-/// Whether all blocks of a cell are within `most` bytes, and each within the sizes that are looked at.
+/// Whether all blocks of a cell are within `most` bytes, and each within the sizes that are looked at; one that grows begins with a step.
 fn fits(params: &Params, most: i64) -> bool {
     let or = |name: &str| params.int(name).unwrap_or(1);
     let bytes = or("bytes").max(or("align"));
-    (SIZE.0..=SIZE.1).contains(&bytes) && bytes * or("live") * or("threads") <= most
+    let stays = params.int("step").is_ok_and(|step| step >= bytes);
+    (SIZE.0..=SIZE.1).contains(&bytes) && !stays && bytes * or("live") * or("threads") <= most
 }
 
 /// A quarter of the memory that this machine gives, and a GiB at most.
