@@ -88,9 +88,9 @@ fn unmap(call: &'static str, at: *mut u8, len: usize) -> Result<(), OsError> {
 /// How many in 100 pages of a long range have memory, by some of them; all where the system does not say.
 pub(crate) fn backed_share(span: Span) -> usize {
     const ALL: usize = 100;
-    /// Places that are looked at, and pages there.
-    const PLACES: usize = 8;
-    const PAGES: usize = 16;
+    /// Places that are looked at, a system call each, and pages there.
+    const PLACES: usize = 4;
+    const PAGES: usize = 32;
     let (page, step) = (page_size(), span.len / PLACES);
     if cfg!(miri) || step < PAGES * page {
         return ALL;
