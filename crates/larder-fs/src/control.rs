@@ -6,7 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
@@ -238,12 +238,18 @@ impl Control {
         self.ask(&Command::Tune(tune.clone())).map(drop)
     }
 
-    /// See [`Mount::unmount`](crate::Mount::unmount). Returns when all is with the source.
+    /// See [`Mount::unmount`](crate::Mount::unmount). Returns when all is with the source, and both places can be mounted again.
     ///
     /// # Errors
     /// The mount is in use, cannot be written back, or does not answer.
     pub fn unmount(&self) -> Result<(), FsError> {
-        self.ask(&Command::Unmount).map(drop)
+        self.ask(&Command::Unmount)?;
+        // Its process takes the socket away when it drops the mount, which is soon, or never if it is this process.
+        let end = Instant::now() + Duration::from_secs(1);
+        while self.path.exists() && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(())
     }
 }
 

@@ -78,8 +78,8 @@ pub(crate) struct Shared {
     /// The outcome of the last write-back, when all threads have ended.
     finished: Mutex<Option<Result<(), Errno>>>,
     end: Condvar,
-    /// Keeps other mounts from the source.
-    _lock: OwnedFd,
+    /// Keeps other mounts from the source, until it has everything.
+    lock: OwnedFd,
 }
 
 /// A directory that is mounted. Dropping it unmounts, also while programs use it.
@@ -244,7 +244,7 @@ impl MountOptions {
                 .max(self.cache_bytes),
             finished: Mutex::default(),
             end: Condvar::new(),
-            _lock: lock,
+            lock,
         });
         let path = socket.path.clone();
         match self.start_threads(&shared, &device, socket) {
@@ -364,6 +364,7 @@ impl Shared {
         system.cache.record(None);
         system.inodes.clear();
         system.active().clear();
+        let _ = rustix::fs::flock(&self.lock, FlockOperation::Unlock);
         *self.finished() = Some(end);
         self.end.notify_all();
     }

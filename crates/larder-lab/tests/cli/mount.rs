@@ -182,6 +182,11 @@ fn a_mount_is_written_synced_changed_and_unmounted() {
     assert_eq!(unmounted.0, 0, "{}", unmounted.2);
     assert_eq!(fs::read_to_string(source.join("b")).unwrap(), "late");
     assert!(!at.0.join("b").exists());
+    // At once both can be mounted again.
+    for _ in 0..3 {
+        assert!(mounted(&home, &["mount", "source", "at"]));
+        assert_eq!(larder(&home, &["unmount", "at"]).0, 0);
+    }
     assert!(home_json(&home, &["trace", "info", "t.csv", "--json"])["uses"].as_u64() >= Some(25));
 }
 
