@@ -95,7 +95,7 @@ struct Kept {
     addr: usize,
     /// 0 is none.
     bytes: usize,
-    /// Bytes of the largest one; 0 where all objects come from a checker, or nothing is to be kept.
+    /// Bytes of the largest one, which the family's heaps share out among them.
     most: usize,
 }
 
@@ -117,13 +117,7 @@ impl Heap {
                 pairs: [const { Pair::none() }; PAIRS],
                 exchanges: [0; CLASSES],
                 sparing: [0; CLASSES],
-                kept: Kept {
-                    most: match classes.is_checked() {
-                        true => 0,
-                        false => MOST_KEPT.min(classes.family().cached_bytes()),
-                    },
-                    ..Kept::default()
-                },
+                kept: Kept::default(),
                 account,
             }),
             classes: classes.clone(),
@@ -409,7 +403,7 @@ impl Heap {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn trim(&self) {
-        self.end_kept();
+        self.keep_none();
         for class in 0..CLASSES {
             self.give_class(class, 0);
         }
@@ -475,6 +469,24 @@ impl Heap {
         };
         (kept.addr, kept.bytes) = (object as usize, bytes);
         true
+    }
+
+    /// Before a run of so many bytes is given back: from now on such runs may be kept, if the family's heaps keep little.
+    fn let_keep(&self, bytes: usize) {
+        let kept = self.kept();
+        if bytes > kept.most && bytes <= MOST_KEPT && !self.classes.is_checked() {
+            let most = bytes.next_power_of_two();
+            if self.classes.family().let_keep(most - kept.most) {
+                kept.most = most;
+            }
+        }
+    }
+
+    /// Keeps no run any more, so that other heaps may.
+    fn keep_none(&self) {
+        self.end_kept();
+        let most = core::mem::take(&mut self.kept().most);
+        self.classes.family().keep_less(most);
     }
 
     /// Bytes of the run that is kept.
@@ -849,6 +861,7 @@ impl Heap {
         let family = self.classes.family();
         let bytes = family.large_bytes(object)?;
         self.end_kept();
+        self.let_keep(bytes);
         // SAFETY: the caller's promise.
         if unsafe { self.try_keep(object.as_ptr()) } {
             return Ok(());
@@ -1008,7 +1021,7 @@ impl Heap {
 
 impl Drop for Heap {
     fn drop(&mut self) {
-        self.end_kept();
+        self.keep_none();
         for class in 0..CLASSES {
             if let Some(cache) = self.classes.cache(class) {
                 self.pair(class).give_up(cache.stock());
@@ -1183,6 +1196,22 @@ mod tests {
         assert_eq!(out(), 2 * mib);
         drop(heap);
         assert_eq!((out(), family.large_held_bytes()), (0, 0));
+        // All heaps of a family together keep no more than it does.
+        let little = Family::builder().cached_bytes(8 * mib).build().unwrap();
+        let classes = Classes::plain(&little, false);
+        let heaps: Vec<_> = (0..4).map(|_| Heap::new(&classes)).collect();
+        for heap in &heaps {
+            let run = heap.alloc(layout(4 * mib)).unwrap();
+            // SAFETY: as above.
+            unsafe { heap.dealloc(run, layout(4 * mib)) };
+        }
+        let kept = || heaps.iter().map(|heap| heap.stats().stocked_bytes);
+        assert_eq!(kept().sum::<usize>(), 8 * mib);
+        heaps[0].trim();
+        let run = heaps[3].alloc(layout(3 * mib)).unwrap();
+        // SAFETY: as above.
+        unsafe { heaps[3].dealloc(run, layout(3 * mib)) };
+        assert_eq!(kept().sum::<usize>(), 7 * mib, "another may instead");
         let nothing = Family::builder().cached_bytes(0).build().unwrap();
         let heap = Heap::new(&Classes::plain(&nothing, false));
         let run = heap.alloc(layout(2 * mib)).unwrap();

@@ -37,6 +37,8 @@ pub(super) struct Bound {
     /// Bytes beside a share of what is in use, and how many these may become.
     cached: AtomicUsize,
     most_cached: usize,
+    /// Bytes of runs that heaps may keep when these are freed.
+    kept_by_heaps: AtomicUsize,
     /// Nothing is kept, whatever is in use.
     nothing: bool,
     /// Bytes that were backed after the last ones went back by a look, and when that was.
@@ -104,6 +106,7 @@ impl Bound {
         Self {
             cached: AtomicUsize::new(cached),
             most_cached,
+            kept_by_heaps: AtomicUsize::new(0),
             nothing,
             held: AtomicUsize::new(usize::MAX),
             at: AtomicU64::new(0),
@@ -150,9 +153,19 @@ impl Bound {
         (used / 4).max(missing / 3).clamp(STEP, MOST_STEP)
     }
 
-    /// Bytes that may stay free beside a share of what is in use.
-    pub(super) fn constant(&self) -> usize {
-        self.cached.load(Ordering::Relaxed)
+    /// As [`Family::let_keep`](super::Family::let_keep).
+    pub(super) fn let_keep(&self, more: usize) -> bool {
+        let most = self.cached.load(Ordering::Relaxed);
+        let add = |kept: usize| kept.checked_add(more).filter(|kept| *kept <= most);
+        let relaxed = Ordering::Relaxed;
+        self.kept_by_heaps
+            .fetch_update(relaxed, relaxed, add)
+            .is_ok()
+    }
+
+    /// As [`Family::keep_less`](super::Family::keep_less).
+    pub(super) fn keep_less(&self, bytes: usize) {
+        self.kept_by_heaps.fetch_sub(bytes, Ordering::Relaxed);
     }
 
     /// Whether there is a bound.

@@ -133,9 +133,15 @@ impl Family {
         inner.put_pages(bytes);
     }
 
-    /// Bytes that the family keeps beside as much as is in use.
-    pub(crate) fn cached_bytes(&self) -> usize {
-        self.inner.bound.constant()
+    /// Lets a heap keep runs of `more` bytes more than so far. False where all heaps together would keep more than the family does
+    /// beside as much as is in use: a thread that rests takes no notice of time.
+    pub(crate) fn let_keep(&self, more: usize) -> bool {
+        self.inner.bound.let_keep(more)
+    }
+
+    /// A heap keeps so many bytes less.
+    pub(crate) fn keep_less(&self, bytes: usize) {
+        self.inner.bound.keep_less(bytes);
     }
 
     /// Bytes of the large object that begins at `at`.
