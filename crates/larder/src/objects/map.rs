@@ -225,8 +225,10 @@ impl PageMap {
         marks: Option<Span>,
     ) -> Result<Self, OsError> {
         let pages = of.len / page_size();
-        let slabs = pages * size_of::<AtomicU16>();
-        let memory = MetaRegion::new(system.clone(), slabs + pages * size_of::<AtomicU32>(), 64)?;
+        // The wider ones first: both are aligned, whatever the number of pages.
+        let slabs = pages * size_of::<AtomicU32>();
+        let bytes = slabs + pages * size_of::<AtomicU16>();
+        let memory = MetaRegion::new(system.clone(), bytes, 64)?;
         let part = |from: usize| memory.span().part(from, 0).at;
         let first = marks.map_or(NonNull::dangling(), |marks| marks.at);
         let first_pair = pages * marks_of_page();
@@ -234,8 +236,8 @@ impl PageMap {
             view: View {
                 base: of.addr(),
                 pages,
-                owners: part(0).cast(),
-                slabs: part(slabs).cast(),
+                owners: part(slabs).cast(),
+                slabs: part(0).cast(),
                 pairs: marks.map_or(NonNull::dangling(), |marks| {
                     marks.part(first_pair, 0).at.cast()
                 }),
