@@ -141,14 +141,15 @@ pub fn class_of_layout(layout: Layout) -> Option<usize> {
 }
 
 /// The first class that is large enough and a multiple of the alignment. Slabs begin at pages, so its objects are aligned.
-#[inline(never)]
+///
+/// That is the class of the next multiple of the alignment: classes of a doubling are a quarter of its lower end apart. Where the
+/// alignment is at most that, it divides all of them; where it is more, its multiples are among them.
+#[inline]
 fn class_of_aligned(layout: Layout) -> Option<usize> {
     if layout.align() > crate::os::page_size() {
         return None;
     }
-    let first = class_of(layout.size().max(layout.align()))?;
-    // A power of two: no division.
-    (first..CLASSES).find(|&class| SIZES[class] & (layout.align() - 1) == 0)
+    class_of(layout.pad_to_align().size().max(layout.align()))
 }
 
 #[cfg(test)]

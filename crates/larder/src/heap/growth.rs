@@ -7,10 +7,17 @@
 
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-/// Of how much memory so much must come back for the next collection to be tried at the next growth.
+/// What is held may grow by so much before the next look, and lie in the caller's magazines: a quarter while that is little, since to
+/// look costs more than a small program has, and slabs that come and go leave holes; then a sixteenth.
+const SMALL_SHARE: usize = 4;
+const SMALL: usize = 8 << 20;
 const SHARE: usize = 16;
-/// Bytes that memory grows at least after a collection that brought less.
-const STEP: usize = 128 << 10;
+/// And at least.
+const STEP: usize = 1 << 20;
+
+fn allowance(held: usize) -> usize {
+    (held / SMALL_SHARE).min(SMALL).max(held / SHARE).max(STEP)
+}
 
 /// When memory is looked for in magazines again: when so many bytes are held.
 #[derive(Debug)]
@@ -36,7 +43,7 @@ impl Growth {
 
     /// Begins a collection if memory has grown enough, or the caller has much of it.
     pub(super) fn begin_if_due(&self, held: usize, stocked: usize) -> bool {
-        let due = held >= self.due.load(Ordering::Relaxed) || stocked >= held / SHARE;
+        let due = held >= self.due.load(Ordering::Relaxed) || stocked >= allowance(held);
         if due {
             self.collections.fetch_add(1, Ordering::Relaxed);
         }
@@ -45,11 +52,8 @@ impl Growth {
 
     /// Of so many bytes a collection has brought some back.
     pub(super) fn collected(&self, held: usize, bytes: usize) {
-        let next = if bytes >= held / SHARE {
-            held
-        } else {
-            held + (held / SHARE).max(STEP)
-        };
+        let enough = bytes >= allowance(held);
+        let next = if enough { held } else { held + allowance(held) };
         self.due.store(next, Ordering::Relaxed);
     }
 }

@@ -546,6 +546,22 @@ impl Heap {
         Some(round)
     }
 
+    /// An object of a layout, if it has a class and the loaded magazine one of it that is so aligned; marked as in use.
+    ///
+    /// # Safety
+    /// The family has marks.
+    #[inline]
+    pub(super) unsafe fn try_get_aligned_marked(&self, layout: Layout) -> Option<NonNull<u8>> {
+        let object = self.try_get(class_of_layout(layout)?)?;
+        if object.as_ptr() as usize & (layout.align() - 1) != 0 {
+            self.classes.family().bring_outgrown(object);
+            return None;
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.mark(object) };
+        Some(object)
+    }
+
     /// An object of a class that is computed, if the loaded magazine has one, or a larger one in the run that is kept. A call, which
     /// answers in a register: what all callers of [`alloc`](Self::alloc) have of these sizes is little, and what they wait for is less
     /// than a [`Result`].

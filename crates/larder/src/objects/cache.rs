@@ -23,7 +23,7 @@ const MOST_MAGAZINE_BYTES: usize = 64 << 10;
 /// depot all the time.
 const FEW_ROUNDS: usize = 8;
 /// Bytes beyond which it has fewer.
-const FEW_ROUNDS_BYTES: usize = 512 << 10;
+const FEW_ROUNDS_BYTES: usize = 1 << 20;
 /// Objects that are brought back to their slabs at a time.
 const TOGETHER: usize = 16;
 

@@ -93,6 +93,13 @@ pub fn alloc_as(size: usize, align: usize, origin: Origin) -> *mut u8 {
     if align <= GRAIN && align.is_power_of_two() {
         return alloc_or(size, |size, _| slow(size), slow);
     }
+    if let Ok(layout) = Layout::from_size_align(size, align)
+        && let Some(heap) = slot::quick_heap()
+        // SAFETY: the program's heap has marks.
+        && let Some(object) = unsafe { heap.try_get_aligned_marked(layout) }
+    {
+        return object.as_ptr();
+    }
     slow(size)
 }
 
