@@ -17,7 +17,7 @@ const DEVIATIONS: f64 = 1.0;
 /// The cost of moving the border between the queues, in misses for each frame of the move; and where there will be no border, since
 /// then the main queue is given up.
 const MOVE_COST: f64 = 0.1;
-const MOVE_TO_LRU_COST: f64 = 0.2;
+const MOVE_TO_LRU_COST: f64 = 0.3;
 
 /// Compares the experts in pairs, on the accesses where one of the two hit and the other did not. The lead among these is a sum
 /// of signs, whose variance under the hypothesis that both are equal is their number (McNemar's test); both decay, so that the

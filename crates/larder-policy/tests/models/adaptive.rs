@@ -207,7 +207,7 @@ impl Miniatures {
         let enough = |&expert: &usize| {
             let moved = (mine - SETTINGS[expert].0 as f64).abs() / 1000.0;
             let chance = self.differ[self.ruling][expert].sqrt();
-            let cost = if expert == 4 { 0.2 } else { 0.1 };
+            let cost = if expert == 4 { 0.3 } else { 0.1 };
             leads[expert] > chance + cost * moved * self.frames as f64 + 2.0
         };
         // Of equal leads the first.
