@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::FsError;
 use crate::mount::Shared;
+use crate::options::FolderBudget;
 use crate::stats::MountStats;
 
 /// What is to change of a mount while it is used.
@@ -24,6 +25,10 @@ use crate::stats::MountStats;
 pub struct Tune {
     /// Bytes of the cache, up to [`most_bytes`](crate::MountOptions::most_bytes).
     pub cache_bytes: Option<usize>,
+    /// The replacement rule of all but the folders that have their own.
+    pub rule: Option<String>,
+    /// Parts of the cache for folders.
+    pub budgets: Vec<FolderBudget>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -124,7 +129,7 @@ impl Socket {
 fn serve_one(stream: &UnixStream, mount: &Arc<Shared>) -> io::Result<()> {
     let mut line = String::new();
     // No command is longer.
-    io::Read::take(stream, 4096).read_to_line(&mut line)?;
+    io::Read::take(stream, 1 << 20).read_to_line(&mut line)?;
     let Ok(command) = serde_json::from_str(&line) else {
         return Ok(());
     };

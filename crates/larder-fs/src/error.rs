@@ -74,6 +74,15 @@ pub enum FsError {
         /// Fewest bytes.
         least: usize,
     },
+    /// A part of the cache was asked for, for what is no folder of the mount.
+    #[error(
+        "budget of '{}': name a folder by its path from the mountpoint on, as in logs or home/ann; the whole mount has --cache",
+        path.display()
+    )]
+    Folder {
+        /// What was named.
+        path: PathBuf,
+    },
     /// The block cache.
     #[error(transparent)]
     Cache(#[from] CacheError),

@@ -16,6 +16,7 @@ use rustix::io::Errno;
 
 use crate::data::OpenFile;
 use crate::directories::OpenDirectory;
+use crate::folders::Folders;
 use crate::gate::Gate;
 use crate::inode::{Inode, Inodes, Opened, Seen};
 use crate::options::{Coherence, Mode};
@@ -60,6 +61,7 @@ pub(crate) struct FileSystem {
     /// Inodes whose data is open, or was a moment ago.
     pub(crate) active: Mutex<HashMap<u64, Arc<Inode>>>,
     pub(crate) gate: Arc<Gate>,
+    pub(crate) folders: Folders,
     /// Largest request.
     pub(crate) max_write: usize,
 }
@@ -103,7 +105,7 @@ impl FileSystem {
         inode.has_blocks.store(true, Ordering::Release);
         let size = inode.size.load(Ordering::Acquire);
         self.cache
-            .open_at(FileId(inode.id), size)
+            .open_at_of(FileId(inode.id), size, self.tenant(inode))
             .map_err(|error| errno(&error))
     }
 

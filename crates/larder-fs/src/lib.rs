@@ -17,7 +17,7 @@
 
 // A file uses what lies below it:
 //
-//     mount > control, attach > upkeep, transport > data, directories, names, attributes > filesystem
+//     mount > control, attach > upkeep, transport > data, directories, names, attributes, folders > filesystem
 //           > inode > source, table > gate, stats, system, options, error
 //
 // `transport` hands its numbers of open files to `inode` and `data`, which only keep them.
@@ -28,6 +28,7 @@ mod data;
 mod directories;
 mod error;
 mod filesystem;
+mod folders;
 mod gate;
 mod inode;
 mod mount;
@@ -43,8 +44,8 @@ mod upkeep;
 pub use control::{Control, Tune, mounts};
 pub use error::FsError;
 pub use mount::Mount;
-pub use options::{Coherence, DiskModel, Mode, MountOptions};
-pub use stats::{MountStats, OperationStats};
+pub use options::{Coherence, DiskModel, FolderBudget, Mode, MountOptions};
+pub use stats::{FolderStats, MountStats, OperationStats};
 
 #[cfg(doctest)]
 mod documents {

@@ -20,6 +20,7 @@ use crate::attach::{attach, detach, is_mounted};
 use crate::control::{Socket, Tune};
 use crate::error::FsError;
 use crate::filesystem::{FileSystem, Space};
+use crate::folders::Folders;
 use crate::gate::Gate;
 use crate::inode::{INODE_BYTES, Inodes};
 use crate::options::{Mode, MountOptions};
@@ -193,7 +194,7 @@ impl MountOptions {
                 error,
             })?;
         }
-        Ok(FileSystem {
+        let system = FileSystem {
             mode: self.mode,
             coherence: self.coherence,
             ttl: self.coherence.ttl(),
@@ -217,8 +218,13 @@ impl MountOptions {
             notes: crate::upkeep::Notes::default(),
             active: Mutex::default(),
             gate,
+            folders: Folders::default(),
             max_write: budget.max_write,
-        })
+        };
+        for budget in &self.budgets {
+            system.set_budget(budget)?;
+        }
+        Ok(system)
     }
 
     fn start(
@@ -232,7 +238,9 @@ impl MountOptions {
         let socket = Socket::new(&mountpoint).map_err(|error| FsError::Io { what, error })?;
         let mut options = self.fuse_options.clone();
         options.extend(self.read_only.then(|| "ro".to_owned()));
-        let device = attach(&source, &mountpoint, &options)?;
+        let device = attach(&source, &mountpoint, &options).inspect_err(|_| {
+            let _ = std::fs::remove_file(&socket.path);
+        })?;
         let shared = Arc::new(Shared {
             system,
             source,
@@ -444,11 +452,23 @@ impl Shared {
     }
 
     pub(crate) fn tune(&self, tune: &Tune) -> Result<(), FsError> {
-        if let Some(bytes) = tune.cache_bytes {
-            let budget = Budget::new(bytes.min(self.most_bytes), self.threads, usize::MAX)?;
-            self.system.cache.set_bytes(budget.blocks)?;
+        let cache = &self.system.cache;
+        if let Some(rule) = &tune.rule {
+            cache.set_policy(rule)?;
         }
-        Ok(())
+        let bytes = |bytes: usize| {
+            Budget::new(bytes.min(self.most_bytes), self.threads, usize::MAX)
+                .map(|budget| budget.blocks)
+        };
+        let blocks = tune.cache_bytes.map(bytes).transpose()?;
+        // A larger cache has room for larger parts, and smaller parts leave room in a smaller cache.
+        let grows = |blocks: &usize| *blocks > cache.stats().capacity * cache.block_size();
+        let (before, after) = (blocks.filter(grows), blocks.filter(|blocks| !grows(blocks)));
+        before.map_or(Ok(()), |blocks| cache.set_bytes(blocks))?;
+        for budget in &tune.budgets {
+            self.system.set_budget(budget)?;
+        }
+        Ok(after.map_or(Ok(()), |blocks| cache.set_bytes(blocks))?)
     }
 
     pub(crate) fn stats(&self) -> MountStats {
@@ -490,6 +510,7 @@ impl Shared {
             outside_changes: of(&counters.outside_changes),
             conflicts: of(&counters.conflicts),
             write_errors: cache.write_errors,
+            folders: system.folder_stats(),
             explanation: explanation.collect::<BTreeMap<_, _>>(),
             operations: counters.operations(),
         }

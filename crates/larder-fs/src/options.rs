@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 /// Which accesses reach the cache.
 ///
 /// ```
@@ -114,6 +116,24 @@ pub struct DiskModel {
     pub per_call: Duration,
 }
 
+/// A part of the cache for a folder of the mount, with all below it.
+///
+/// ```
+/// use larder_fs::{FolderBudget, MountOptions};
+/// let logs = FolderBudget { folder: "var/log".into(), bytes: Some(4 << 20), rule: Some("fifo".into()) };
+/// let options = MountOptions::new("/mnt/slow", "/mnt/fast").budget(logs);
+/// # let _ = options;
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FolderBudget {
+    /// Its path from the mountpoint on. It need not be there yet.
+    pub folder: PathBuf,
+    /// Bytes of blocks; `None` is no part of its own any more.
+    pub bytes: Option<usize>,
+    /// Its replacement rule; without one that which it has, at first the mount's.
+    pub rule: Option<String>,
+}
+
 /// What to mount where, and how. `new` has the defaults.
 ///
 /// ```no_run
@@ -131,6 +151,7 @@ pub struct MountOptions {
     pub(crate) cache_bytes: usize,
     pub(crate) most_bytes: Option<usize>,
     pub(crate) rule: String,
+    pub(crate) budgets: Vec<FolderBudget>,
     pub(crate) mode: Mode,
     pub(crate) dirty_share: f64,
     pub(crate) dirty_age: Duration,
@@ -154,6 +175,7 @@ impl MountOptions {
             cache_bytes: 64 << 20,
             most_bytes: None,
             rule: "adaptive".to_owned(),
+            budgets: Vec::new(),
             mode: Mode::default(),
             dirty_share: 0.25,
             dirty_age: Duration::from_secs(5),
@@ -184,6 +206,12 @@ impl MountOptions {
     /// The replacement rule, by a name that `larder_policy::rules` lists.
     pub fn rule(mut self, name: &str) -> Self {
         name.clone_into(&mut self.rule);
+        self
+    }
+
+    /// Gives a folder a part of the cache for itself; may be called for several.
+    pub fn budget(mut self, budget: FolderBudget) -> Self {
+        self.budgets.push(budget);
         self
     }
 

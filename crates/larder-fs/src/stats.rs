@@ -66,10 +66,37 @@ pub struct MountStats {
     pub conflicts: u64,
     /// Writes to the source that failed, and will be tried again.
     pub write_errors: u64,
+    /// Folders that have a part of the cache for themselves. The counts above include theirs.
+    pub folders: Vec<FolderStats>,
     /// What the replacement rule says of itself.
     pub explanation: BTreeMap<String, f64>,
     /// Requests of the kernel by name.
     pub operations: BTreeMap<String, OperationStats>,
+}
+
+/// A folder that has a part of the cache for itself.
+///
+/// ```
+/// let stats = larder_fs::FolderStats::default();
+/// assert_eq!(stats.capacity_bytes, 0);
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct FolderStats {
+    /// Its path from the mountpoint on.
+    pub folder: PathBuf,
+    /// Its replacement rule.
+    pub rule: String,
+    /// Uses of its blocks that were in memory.
+    pub hits: u64,
+    /// Uses of its blocks that were not.
+    pub misses: u64,
+    /// Most bytes of its blocks.
+    pub capacity_bytes: u64,
+    /// Bytes of its blocks in memory.
+    pub resident_bytes: u64,
+    /// Bytes of them that the source does not have yet.
+    pub dirty_bytes: u64,
 }
 
 /// Requests of one kind.

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod folders;
 mod killed;
 mod model;
 mod promises;

@@ -339,7 +339,11 @@ fn commands_come_by_the_socket() {
     control.drop_caches().unwrap();
     assert_eq!(control.stats().unwrap().resident_bytes, 0);
     let cache_bytes = Some(16 << 20);
-    control.tune(&Tune { cache_bytes }).unwrap();
+    let tune = Tune {
+        cache_bytes,
+        ..Tune::default()
+    };
+    control.tune(&tune).unwrap();
     assert!(control.stats().unwrap().capacity_bytes > 8 << 20);
     let busy = File::open(mounted.at.join("file")).unwrap();
     assert!(

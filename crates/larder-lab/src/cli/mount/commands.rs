@@ -4,11 +4,11 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use larder_fs::Control;
+use larder_fs::{Control, FolderBudget};
 use serde_json::json;
 
-use super::fault;
 use super::stats::{hit_percent, mib};
+use super::{fault, new_budget};
 use crate::cli::failure::{Failure, Outcome};
 use crate::cli::global::Global;
 use crate::cli::output::{self, plain, print_json};
@@ -27,16 +27,28 @@ pub(in crate::cli) struct OneMount {
 #[command(after_help = "Examples:\n  larder mounts\n  larder mounts --json")]
 pub(in crate::cli) struct Mounts {}
 
-/// Change the size of a mount's cache while it is used.
+/// Change a mount's cache while it is used: its size, its rule, its parts for folders.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  larder tune /mnt/fast --cache 256M")]
+#[command(after_help = "\
+Examples:
+  larder tune /mnt/fast --cache 256M
+  larder tune /mnt/fast --rule lirs
+  larder tune /mnt/fast --budget target=64M:s3-fifo --budget logs=none")]
 pub(in crate::cli) struct Tune {
     /// The mountpoint.
     #[arg(value_name = "MOUNTPOINT")]
     mountpoint: PathBuf,
     /// Bytes of the cache with its tables, up to --most-cache of `larder mount`.
-    #[arg(long, value_name = "BYTES", required = true, value_parser = bytes)]
+    #[arg(
+        long, value_name = "BYTES", value_parser = bytes, required_unless_present_any = ["rule", "budget"]
+    )]
     cache: Option<u64>,
+    /// Replacement rule of all but the folders that have their own (see `larder sim --rules`).
+    #[arg(long, value_name = "NAME")]
+    rule: Option<String>,
+    /// Another part of the cache, and if you like another rule, for a folder; `DIR=none` takes its part away.
+    #[arg(long, value_name = "DIR=BYTES[:RULE]", value_parser = new_budget)]
+    budget: Vec<FolderBudget>,
 }
 
 /// The mount that listens for a mountpoint.
@@ -70,10 +82,18 @@ pub(in crate::cli) fn tune(global: &Global, args: &Tune) -> Outcome {
     let cache_bytes = args
         .cache
         .map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
-    let wanted = larder_fs::Tune { cache_bytes };
+    let wanted = larder_fs::Tune {
+        cache_bytes,
+        rule: args.rule.clone(),
+        budgets: args.budget.clone(),
+    };
     control.tune(&wanted).map_err(fault)?;
-    let capacity = control.stats().map_err(fault)?.capacity_bytes;
-    output::hint(global, &format!("{} for blocks", mib(capacity)));
+    let stats = control.stats().map_err(fault)?;
+    let capacity = mib(stats.capacity_bytes);
+    output::hint(
+        global,
+        &format!("{capacity} for blocks, rule {}", stats.rule),
+    );
     Ok(())
 }
 

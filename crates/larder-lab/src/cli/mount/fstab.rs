@@ -4,10 +4,11 @@ use std::ffi::OsString;
 use std::path::Path;
 
 /// Options of `larder mount` that have a value.
-const VALUES: [&str; 12] = [
+const VALUES: [&str; 13] = [
     "cache",
     "most-cache",
     "rule",
+    "budget",
     "mode",
     "dirty",
     "dirty-age",

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use larder_fs::{Coherence, FsError, Mode, MountOptions};
+use larder_fs::{Coherence, FolderBudget, FsError, Mode, MountOptions};
 
 use super::args::duration;
 use super::failure::Failure;
@@ -30,6 +30,7 @@ Examples:
   larder mount /mnt/disk /mnt/fast --cache 512M
   larder mount /mnt/nfs /mnt/fast --cache 1G --coherence ttl=30s
   larder mount ~/src ~/build --cache 64M --rule lirs --trace t.csv   and later: larder sim t.csv
+  larder mount ~/src ~/build --cache 256M --budget target=192M:lirs --budget logs=1M:fifo
   larder mount / /mnt/look --read-only --foreground
 
 Linked as /sbin/mount.larder the program serves /etc/fstab, where the options have the same names:
@@ -53,6 +54,9 @@ pub(super) struct Mount {
     /// Replacement rule (see `larder sim --rules`).
     #[arg(long, value_name = "NAME", default_value = "adaptive")]
     rule: String,
+    /// A part of the cache, and if you like a rule, for a folder of the mount alone; may be given for several.
+    #[arg(long, value_name = "DIR=BYTES[:RULE]", value_parser = budget)]
+    budget: Vec<FolderBudget>,
     /// Which accesses reach the cache: own (all), shared (those that the kernel's page cache lacks), bypass (none).
     #[arg(long, value_name = "MODE", default_value = "own")]
     mode: Mode,
@@ -125,6 +129,9 @@ impl Mount {
         if let Some(threads) = self.threads {
             options = options.threads(threads.into());
         }
+        for budget in &self.budget {
+            options = options.budget(budget.clone());
+        }
         if let Some(path) = &self.trace {
             options = options.trace(path);
         }
@@ -139,6 +146,33 @@ fn share(text: &str) -> Result<f64, String> {
         .filter(|percent| (0.0..=100.0).contains(percent))
         .map(|percent| percent / 100.0)
         .ok_or_else(|| format!("'{text}' is no share; write 0% to 100%"))
+}
+
+/// `DIR=64M`, `DIR=64M:lirs`.
+fn budget(text: &str) -> Result<FolderBudget, String> {
+    let form = || format!("'{text}' is no folder with its part; write DIR=64M or DIR=64M:RULE");
+    let (folder, part) = text.rsplit_once('=').ok_or_else(form)?;
+    let (size, rule) = match part.split_once(':') {
+        Some((size, rule)) => (size, Some(rule.to_owned())),
+        None => (part, None),
+    };
+    let size = usize::try_from(bytes(size).map_err(|_| form())?).map_err(|_| form())?;
+    Ok(FolderBudget {
+        folder: folder.into(),
+        bytes: Some(size),
+        rule,
+    })
+}
+
+/// `DIR=64M:lirs`, or `DIR=none`.
+fn new_budget(text: &str) -> Result<FolderBudget, String> {
+    match text.strip_suffix("=none") {
+        Some(folder) => Ok(FolderBudget {
+            folder: folder.into(),
+            ..FolderBudget::default()
+        }),
+        None => budget(text),
+    }
 }
 
 fn read_ahead(text: &str) -> Result<u64, String> {
@@ -156,6 +190,7 @@ fn fault(error: FsError) -> Failure {
         | FsError::Nested { .. }
         | FsError::Mode { .. }
         | FsError::Budget { .. }
+        | FsError::Folder { .. }
         | FsError::Cache(_) => Failure::usage(error),
         FsError::Busy { .. }
         | FsError::Fuse { .. }
@@ -168,6 +203,24 @@ fn fault(error: FsError) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parts_of_folders_have_a_size_and_may_have_a_rule() {
+        let part = |folder: &str, bytes, rule: Option<&str>| FolderBudget {
+            folder: folder.into(),
+            bytes,
+            rule: rule.map(str::to_owned),
+        };
+        assert_eq!(budget("a/b=64M"), Ok(part("a/b", Some(64 << 20), None)));
+        assert_eq!(
+            budget("a=b=1K:lirs"),
+            Ok(part("a=b", Some(1024), Some("lirs")))
+        );
+        assert_eq!(new_budget("a=none"), Ok(part("a", None, None)));
+        for bad in ["", "a", "a=", "a=none", "a=:lirs", "a=x", "a=0"] {
+            assert!(budget(bad).is_err(), "{bad}");
+        }
+    }
 
     #[test]
     fn shares_are_percents() {

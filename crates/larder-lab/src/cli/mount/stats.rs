@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use larder_fs::{MountStats, OperationStats};
+use larder_fs::{FolderStats, MountStats, OperationStats};
 use serde_json::json;
 
 use super::commands::connect;
@@ -170,6 +170,20 @@ fn print(stats: &MountStats, out: &mut dyn Write) -> Outcome {
             format!("{:.0} us", operation.p99_us),
         ]
     });
+    if !s.folders.is_empty() {
+        let rows = s.folders.iter().map(|folder| {
+            vec![
+                plain(&folder.folder.to_string_lossy()),
+                folder.rule.clone(),
+                mib(folder.capacity_bytes),
+                mib(folder.resident_bytes),
+                mib(folder.dirty_bytes),
+                hit_percent(folder.hits, folder.misses),
+            ]
+        });
+        let heads = vec!["folder", "rule", "part", "in use", "dirty", "hits"];
+        table(heads, rows.collect(), 2..6, None, out)?;
+    }
     let heads = vec!["request", "count", "errors", "half within", "99 % within"];
     table(heads, rows.collect(), 1..5, None, out)
 }
@@ -199,6 +213,27 @@ fn prometheus(stats: &MountStats, out: &mut dyn Write) -> Outcome {
         };
         writeln!(out, "# TYPE larder_mount_{name}{end} {kind}")?;
         writeln!(out, "larder_mount_{name}{end}{{{mount}}} {n}")?;
+    }
+    type OfFolder = fn(&FolderStats) -> u64;
+    let of_folders: [(&str, &str, OfFolder); 5] = [
+        ("capacity_bytes", "gauge", |f| f.capacity_bytes),
+        ("resident_bytes", "gauge", |f| f.resident_bytes),
+        ("dirty_bytes", "gauge", |f| f.dirty_bytes),
+        ("hits_total", "counter", |f| f.hits),
+        ("misses_total", "counter", |f| f.misses),
+    ];
+    for (name, kind, of) in of_folders {
+        if !stats.folders.is_empty() {
+            writeln!(out, "# TYPE larder_mount_folder_{name} {kind}")?;
+        }
+        for folder in &stats.folders {
+            let path = quoted(&folder.folder.to_string_lossy());
+            let n = of(folder);
+            writeln!(
+                out,
+                "larder_mount_folder_{name}{{{mount},folder={path}}} {n}"
+            )?;
+        }
     }
     type Of = fn(&OperationStats) -> f64;
     let of_requests: [(&str, Of); 3] = [
