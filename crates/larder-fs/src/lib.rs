@@ -28,6 +28,8 @@ mod data;
 mod directories;
 mod error;
 mod filesystem;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod gate;
 mod inode;
 mod mount;
