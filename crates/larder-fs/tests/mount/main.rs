@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod killed;
+mod many;
 mod model;
 mod promises;
 mod source;
