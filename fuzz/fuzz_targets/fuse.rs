@@ -11,7 +11,11 @@ use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 fuzz_target!(|data: &[u8]| {
     // In memory, where there is such a place.
     let shm = PathBuf::from("/dev/shm");
-    let place = if shm.is_dir() { shm } else { std::env::temp_dir() };
+    let place = if shm.is_dir() {
+        shm
+    } else {
+        std::env::temp_dir()
+    };
     let outer = place.join(format!("larder-fuzz-fuse-{}", std::process::id()));
     let source = outer.join("source");
     fs::create_dir_all(&source).expect("a directory");
