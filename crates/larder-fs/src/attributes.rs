@@ -44,6 +44,10 @@ fn timespec(time: Option<Option<Time>>, now: Time) -> Timespec {
 impl FileSystem {
     pub(crate) fn change(&self, inode: &Arc<Inode>, changes: Changes) -> Sys<Attr> {
         let fd = inode.fd();
+        // The system takes this number for "as it is"; no file has it.
+        if [changes.uid, changes.gid].contains(&Some(u32::MAX)) {
+            return Err(Errno::INVAL);
+        }
         if changes.uid.is_some() || changes.gid.is_some() {
             self.source.call();
             let (uid, gid) = (

@@ -29,6 +29,8 @@ mod directories;
 mod error;
 mod filesystem;
 mod folders;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod gate;
 mod inode;
 mod mount;

@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use rustix::fs::FileType;
+
 use crate::filesystem::FileSystem;
 use crate::inode::Inode;
 use crate::transport::{Device, forget_name, forget_pages};
@@ -150,13 +152,17 @@ impl FileSystem {
         }
         let mut excess = (len - most + most / 8).min(4096);
         let mut at = self.notes.hand.load(Ordering::Relaxed);
-        // Twice around: those that were used have a second chance.
-        for _ in 0..2 * len {
+        // Twice around: those that were used have a second chance. A directory goes only where nothing else can: one that is a
+        // program's working directory would be without a name for it.
+        let mut only_directories = true;
+        for turn in 0..2 * len {
             let Some((slot, inode)) = self.inodes.next(at).or_else(|| self.inodes.next(0)) else {
                 break;
             };
             at = slot + 1;
+            let directory = inode.kind == FileType::Directory;
             if inode.id == 1
+                || directory && (turn < len || !only_directories)
                 || inode.opens.load(Ordering::Acquire) > 0
                 || inode.used.swap(false, Ordering::Relaxed)
             {
@@ -164,6 +170,7 @@ impl FileSystem {
             }
             if let Some((parent, name)) = inode.place() {
                 forget_name(device, parent, &name);
+                only_directories &= directory;
                 self.counters.invalidated.fetch_add(1, Ordering::Relaxed);
                 excess -= 1;
                 if excess == 0 {

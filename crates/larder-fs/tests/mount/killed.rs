@@ -13,7 +13,10 @@ use rustix::mount::{UnmountFlags, unmount};
 use crate::{directory, mounted};
 
 const DAEMON: &str = "LARDER_FS_TEST_DAEMON";
-const KILLS: u32 = 20;
+/// How often the daemon is killed.
+const KILLS: &str = "LARDER_FS_KILLS";
+/// After so many kills it goes on with new files, so that looking at them takes no longer.
+const FRESH: u32 = 20;
 const BLOCK: usize = 4096;
 /// Blocks that are written again and again.
 const BLOCKS: usize = 64;
@@ -81,12 +84,36 @@ impl Drop for Daemon {
 }
 
 /// What was acknowledged.
-#[derive(Default, Clone)]
+#[derive(Clone)]
 struct Acknowledged {
     /// Bytes of the log.
     log: u64,
     /// The version of each block.
     blocks: Vec<u32>,
+    /// The version of the file that is replaced as a whole, which is never synced.
+    whole: u32,
+}
+
+impl Acknowledged {
+    /// A source without files, but for the one that is replaced.
+    fn begin(source: &Path) -> Self {
+        for name in ["log", "blocks", "new"] {
+            let _ = fs::remove_file(source.join(name));
+        }
+        fs::write(source.join("whole"), whole(1)).unwrap();
+        Self::found(source)
+    }
+
+    /// What is there after a kill: the next writer goes on behind it.
+    fn found(source: &Path) -> Self {
+        let blocks = fs::read(source.join("blocks")).unwrap_or_default();
+        let first = |at: usize| blocks.get(at * BLOCK..).map_or(0, version);
+        Self {
+            log: fs::metadata(source.join("log")).map_or(0, |found| found.len()),
+            blocks: (0..BLOCKS).map(first).collect(),
+            whole: fs::read(source.join("whole")).map_or(0, |found| version(&found)),
+        }
+    }
 }
 
 /// A byte of the log.
@@ -98,10 +125,23 @@ fn block(version: u32) -> Vec<u8> {
     version.to_ne_bytes().repeat(BLOCK / 4)
 }
 
-/// Writes until the daemon is gone. Returns what was synced, and the last version that was begun.
+/// The version that a block or a whole file begins with.
+fn version(bytes: &[u8]) -> u32 {
+    bytes
+        .first_chunk()
+        .map_or(0, |has| u32::from_ne_bytes(*has))
+}
+
+/// Content of the file that is replaced: no multiple of a block.
+fn whole(version: u32) -> Vec<u8> {
+    version.to_ne_bytes().repeat(2_500 + version as usize % 100)
+}
+
+/// Writes until the daemon is gone. Returns what was acknowledged, and the last version that was begun.
 fn write(at: &Path, known: &Acknowledged) -> (Acknowledged, u32) {
     let mut synced = known.clone();
     let mut version = known.blocks.iter().copied().max().unwrap_or(0);
+    version = version.max(known.whole);
     let open = |name: &str| {
         OpenOptions::new()
             .read(true)
@@ -132,13 +172,21 @@ fn write(at: &Path, known: &Acknowledged) -> (Acknowledged, u32) {
             if log.sync_data().and_then(|()| blocks.sync_all()).is_err() {
                 break;
             }
-            synced = now.clone();
+            (synced.log, synced.blocks) = (now.log, now.blocks.clone());
+        }
+        if turn % 5 == 0 {
+            let replaced = fs::write(at.join("new"), whole(version))
+                .and_then(|()| fs::rename(at.join("new"), at.join("whole")));
+            if replaced.is_err() {
+                break;
+            }
+            synced.whole = version;
         }
     }
     (synced, version)
 }
 
-fn verify(source: &Path, synced: &Acknowledged, version: u32) {
+fn verify(source: &Path, synced: &Acknowledged, last: u32) {
     let log = fs::read(source.join("log")).unwrap_or_default();
     assert!(
         log.len() as u64 >= synced.log,
@@ -146,6 +194,7 @@ fn verify(source: &Path, synced: &Acknowledged, version: u32) {
         log.len(),
         synced.log
     );
+    // Where a block were not there, though it lies before the end, there would be zeroes.
     let wrong = log
         .iter()
         .zip(0..)
@@ -157,13 +206,26 @@ fn verify(source: &Path, synced: &Acknowledged, version: u32) {
             assert_eq!(least, 0, "block {at} is not there");
             continue;
         };
-        let has = u32::from_ne_bytes(found[..4].try_into().unwrap());
+        let has = version(found);
         assert!(
-            has >= least && has <= version,
+            has >= least && has <= last,
             "block {at} has version {has}, {least} was synced"
         );
         assert!(found == block(has), "block {at} is mixed");
     }
+    // A name is with the source at once, and what is under it was written before.
+    let replaced = fs::read(source.join("whole")).unwrap_or_default();
+    let has = version(&replaced);
+    assert!(
+        has >= synced.whole && has <= last,
+        "the file that is replaced has version {has}, {} was acknowledged",
+        synced.whole
+    );
+    assert!(
+        replaced == whole(has),
+        "the file that is replaced is not whole: {} bytes",
+        replaced.len()
+    );
 }
 
 #[test]
@@ -172,14 +234,13 @@ fn a_killed_daemon_loses_nothing_that_was_synced() {
         return;
     };
     drop(first);
+    let kills = std::env::var(KILLS).map_or(20, |text| text.parse().expect("a number of kills"));
     let (source, at) = (directory(), directory());
     let _mountpoint = Mountpoint(at.path());
-    let mut known = Acknowledged {
-        log: 0,
-        blocks: vec![0; BLOCKS],
-    };
+    let mut known = Acknowledged::begin(source.path());
+    let (mut bytes, mut behind) = (0, 0);
     let mut seed = 12_345_u64;
-    for _ in 0..KILLS {
+    for kill in 0..kills {
         let daemon = Daemon::start(source.path(), at.path());
         seed = seed
             .wrapping_mul(6_364_136_223_846_793_005)
@@ -191,21 +252,18 @@ fn a_killed_daemon_loses_nothing_that_was_synced() {
         std::thread::sleep(pause);
         // The next one takes away what this one leaves.
         drop(daemon);
-        let (synced, version) = writer.join().unwrap();
-        verify(source.path(), &synced, version);
-        // The next one goes on behind what is there.
-        let log = fs::metadata(source.path().join("log")).map_or(0, |found| found.len());
-        let blocks = fs::read(source.path().join("blocks")).unwrap_or_default();
-        let version = |at: usize| {
-            blocks
-                .get(at * BLOCK..at * BLOCK + 4)
-                .map_or(0, |has| u32::from_ne_bytes(has.try_into().unwrap()))
-        };
-        known = Acknowledged {
-            log,
-            blocks: (0..BLOCKS).map(version).collect(),
-        };
+        let (synced, last) = writer.join().unwrap();
+        verify(source.path(), &synced, last);
+        bytes += synced.log - known.log;
+        known = Acknowledged::found(source.path());
+        behind += known.log - synced.log;
+        if (kill + 1) % FRESH == 0 {
+            known = Acknowledged::begin(source.path());
+        }
     }
-    assert!(known.log > 0, "something was written");
+    println!(
+        "{kills} kills: none of {bytes} synced bytes of the log lost, {behind} more were there"
+    );
+    assert!(bytes > 0, "something was synced");
     drop(Daemon::start(source.path(), at.path()));
 }

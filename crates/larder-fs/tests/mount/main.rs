@@ -4,6 +4,7 @@
 
 mod folders;
 mod killed;
+mod many;
 mod model;
 mod promises;
 mod source;

@@ -1,5 +1,8 @@
 //! Lord's measurement of 2001 again, on a mounted file system: dbench through `larder mount` before a slow disk, under the rules of
-//! then and of now.
+//! then and of now. And what such a mount is for: a slow source, and a build beside a grep.
+
+mod builds;
+mod slow;
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
@@ -31,6 +34,12 @@ const REPLAYED: &str = "replayed_hit_percent";
 const METRICS: &[Metric] = &[
     Metric::rate(RATE, "MB/s", "what dbench says of itself"),
     Metric::rate(HITS, "%", "uses of blocks that were in the mount's cache"),
+    Metric::cost(builds::SECONDS, "s", "a build of the tree"),
+    Metric::rate(
+        slow::PER_SECOND,
+        "1/s",
+        "reads, names or commands of the second pass",
+    ),
     Metric::cost(READ, "MB", "read from the source"),
     Metric::cost(WRITTEN, "MB", "written to the source"),
     Metric::rate(
@@ -86,8 +95,11 @@ fn contestants() -> Vec<Box<dyn Contestant>> {
     let known = RULES
         .iter()
         .filter_map(|name| rules().iter().find(|rule| rule.name == *name));
+    let about = "the slow source of that group by itself, without a cache";
+    let source = bench(slow::SOURCE, about, |params| slow::run(false, params));
     known
         .map(|rule| bench(rule.name, rule.about, |params| run(rule.name, params)))
+        .chain([source])
         .collect()
 }
 
@@ -138,11 +150,13 @@ fn planned(
     let guess = (shorter as f64 + 1.0) * (recorded.len() + 1) as f64;
     if plan.quick() {
         plan.skip(
-            "other rules, other loads than 16 clients, runs of 15 seconds, more than one round",
+            "other rules, other loads than 16 clients, runs of 15 seconds, a slow source, builds, more than one round",
             "they take an hour; run with --full",
         );
     } else {
         plan.group(FIELD, RATE, PATCHED, each * 17.0, field);
+        slow::plan(&mut plan);
+        builds::plan(&mut plan);
     }
     // Counts of a run that is as long as another one, whatever it does in that time.
     plan.group(REPLAY, HITS, VANILLA, guess, replay)
@@ -266,6 +280,12 @@ fn mount_alone() {
 }
 
 fn run(rule: &str, params: &Params) -> anyhow::Result<Measures> {
+    if params.text("work").is_ok() {
+        return slow::run(true, params);
+    }
+    if params.text("build").is_ok() {
+        return builds::run(rule, params);
+    }
     let (clients, seconds) = (params.count("clients")?, params.count("seconds")?);
     ensure!(
         (1..=256).contains(&clients) && seconds > 0,
@@ -296,11 +316,12 @@ fn run(rule: &str, params: &Params) -> anyhow::Result<Measures> {
         options = options.trace(&trace);
     }
     let mount = options.mount()?;
+    let before = mount.stats();
     let rate = dbench(&at, &turn, clients, seconds)?;
     let stats = mount.stats();
     mount.unmount()?;
     drop(mount);
-    let found = measures(rate, &stats);
+    let found = with_counts(Measures::new().with(RATE, rate), &before, &stats);
     match recorded {
         true => Ok(found.with(REPLAYED, replayed(rule, &trace, &stats)?)),
         false => Ok(found),
@@ -331,16 +352,14 @@ fn dbench(at: &Path, turn: &Path, clients: usize, seconds: usize) -> anyhow::Res
     })
 }
 
-fn measures(rate: f64, stats: &MountStats) -> Measures {
-    let mb = |bytes: u64| bytes as f64 / 1e6;
-    Measures::new()
-        .with(RATE, rate)
-        .with(
-            HITS,
-            100.0 * stats.hits as f64 / (stats.hits + stats.misses).max(1) as f64,
-        )
-        .with(READ, mb(stats.backing_read_bytes))
-        .with(WRITTEN, mb(stats.backing_written_bytes))
+/// What a mount did between two looks.
+fn with_counts(measures: Measures, before: &MountStats, after: &MountStats) -> Measures {
+    let since = |of: fn(&MountStats) -> u64| (of(after) - of(before)) as f64;
+    let (hits, misses) = (since(|stats| stats.hits), since(|stats| stats.misses));
+    measures
+        .with(HITS, 100.0 * hits / (hits + misses).max(1.0))
+        .with(READ, since(|stats| stats.backing_read_bytes) / 1e6)
+        .with(WRITTEN, since(|stats| stats.backing_written_bytes) / 1e6)
 }
 
 /// Hits of the simulator on what the mount recorded.
@@ -361,16 +380,18 @@ fn analyse(results: &Results<'_>) -> Analysis {
         two(results),
         field(results),
         replay(results),
+        builds::found(results),
     ];
     Analysis {
         findings: findings.into_iter().flatten().collect(),
-        goals: goals(results),
+        goals: [goals(results), slow::goals(results)].concat(),
         sections: vec![
             section(
                 "Lord's loads",
                 [Block::Text(setup()), Block::Table(by_load(results))],
             ),
             section("All rules", [Block::Table(by_rule(results))]),
+            section("A slow source", [Block::Table(slow::table(results))]),
         ],
         warnings: vec![
             "The disk is a model before files in memory: what it takes is slept, one transfer at a time.".to_owned(),
@@ -607,6 +628,7 @@ FIND_FIRST "\clients\client1\~dmtmp\SEED\*" 260 1366 5 NT_STATUS_OK
             .iter()
             .map(|group| group.round_guess.as_secs_f64() * f64::from(group.min_rounds));
         assert!(seconds.sum::<f64>() <= 15.0);
-        assert_eq!(contestants().len(), RULES.len());
+        // And the slow source.
+        assert_eq!(contestants().len(), RULES.len() + 1);
     }
 }

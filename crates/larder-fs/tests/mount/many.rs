@@ -1,0 +1,52 @@
+//! More inodes than the budget allows.
+
+use std::fs;
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use larder_fs::Coherence;
+
+use crate::{mounted, soon};
+
+#[test]
+fn a_working_directory_keeps_its_name() {
+    let Some(mounted) =
+        mounted(|options| options.cache_bytes(1 << 20).coherence(Coherence::Exclusive))
+    else {
+        return;
+    };
+    for directory in 0..20 {
+        let path = mounted.source.join(format!("{directory}"));
+        fs::create_dir(&path).unwrap();
+        for file in 0..100 {
+            fs::write(path.join(format!("{file}")), "").unwrap();
+        }
+    }
+    let own = mounted.at.join("7");
+    let mut shell = Command::new("sh")
+        .args(["-c", "read line; exec readlink /proc/self/cwd"])
+        .current_dir(&own)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let most = mounted.mount.stats().most_inodes;
+    for _ in 0..3 {
+        for directory in 0..20 {
+            for file in 0..100 {
+                fs::metadata(mounted.at.join(format!("{directory}/{file}"))).unwrap();
+            }
+        }
+        soon(
+            || mounted.mount.stats().inodes <= most + most / 4,
+            "the others go",
+        );
+    }
+    assert!(mounted.mount.stats().invalidated > most);
+    shell.stdin.take().unwrap().write_all(b"\n").unwrap();
+    let said = shell.wait_with_output().unwrap();
+    assert_eq!(
+        String::from_utf8_lossy(&said.stdout).trim(),
+        own.to_str().unwrap()
+    );
+}
