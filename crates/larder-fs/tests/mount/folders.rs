@@ -1,7 +1,7 @@
 //! Folders that have a part of the cache for themselves.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::Path;
 
 use larder_fs::{FolderBudget, FolderStats, FsError, MountOptions, Tune};
 
@@ -19,7 +19,7 @@ fn stats(mounted: &Mounted, folder: &str) -> FolderStats {
     let all = mounted.mount.stats().folders;
     let found = all
         .into_iter()
-        .find(|stats| stats.folder == PathBuf::from(folder));
+        .find(|stats| stats.folder == Path::new(folder));
     found.unwrap_or_else(|| panic!("no {folder}"))
 }
 
