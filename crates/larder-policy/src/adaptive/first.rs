@@ -3,11 +3,8 @@
 use super::super::PolicyError;
 use super::super::bits::Bits;
 
-/// Departures after which the decision is made anew; fewer in a small cache.
+/// Departures after which an observation counts half and the decision is made anew; fewer in a small cache.
 const PERIOD: usize = 64;
-/// Departures, in frames, after which an observation counts half. With fewer, a short run of returns outweighs many uses just before
-/// it.
-const HALF_LIFE: f64 = 0.1;
 
 /// Weighs the blocks that came while the cache filled against those that came after them.
 ///
@@ -21,12 +18,8 @@ pub(super) struct First {
     left: u32,
     /// None of them had to leave yet.
     all_stayed: bool,
-    /// Something spoke for them.
-    proved: bool,
     /// What speaks against them, less what speaks for them.
-    against: f64,
-    /// What is left of that after a period.
-    decay: f64,
+    against: i32,
     /// Of the departures' numbers, the bits that count within a period.
     bits: u32,
     /// The period for which the question was asked last.
@@ -42,9 +35,7 @@ impl First {
         Ok(Self {
             left: 0,
             all_stayed: true,
-            proved: false,
-            against: 0.0,
-            decay: 0.5_f64.powf(f64::from(1_u32 << bits) / (HALF_LIFE * capacity as f64)),
+            against: 0,
             bits,
             asked: None,
             stayed: periods(numbers, bits)?,
@@ -64,13 +55,13 @@ impl First {
         let period = number >> self.bits;
         if self.asked != Some(period) {
             self.asked = Some(period);
-            if self.against >= 1.0 {
+            if self.against > 0 {
                 self.all_stayed = false;
                 self.stayed.clear(period.into());
             } else {
                 self.stayed.set(period.into());
             }
-            self.against *= self.decay;
+            self.against /= 2;
         }
         !self.stayed_at(number)
     }
@@ -80,23 +71,17 @@ impl First {
         self.all_stayed
     }
 
-    /// Was there something for them, and never enough against them?
-    pub(super) fn proved(&self) -> bool {
-        self.all_stayed && self.proved
-    }
-
     /// One of them, which came with this number, is used for the first time since.
     pub(super) fn used(&mut self, arrival: u32) {
         if arrival <= self.left {
-            self.against -= 1.0;
-            self.proved = true;
+            self.against = self.against.saturating_sub(1);
         }
     }
 
     /// A block returns that left with this number.
     pub(super) fn returned(&mut self, number: u32) {
         if self.stayed_at(number) {
-            self.against += 1.0;
+            self.against = self.against.saturating_add(1);
         }
     }
 

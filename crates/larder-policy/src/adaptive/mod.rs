@@ -45,12 +45,12 @@ const RETURNS: u64 = 1;
 /// A block that is read ahead waits apart for its first use, until as many blocks have come as a quarter of the frames. Then it counts
 /// as a new block. So many readers at once need no more room in the small queue than one.
 ///
-/// Blocks that come while the cache fills wait in a FIFO of their own, apart from the small queue, which has the last 15 % of the frames
-/// then. They stay until there is evidence against them: each return of a block that left in their stead, as soon as it would still be
-/// here otherwise, counts against them, each first use of one that would have left by now in the order of arrival counts for them, and
-/// counts halve with each tenth of the frames that leaves. So a loop that runs only a few times hits from the second time on (as under
-/// LIRS, which keeps the first blocks), and where recent blocks are used again the first ones leave as in a FIFO. If something counts for
-/// them and nothing has made one leave, what is too much in the small queue joins them.
+/// Blocks that come while the cache fills wait in a FIFO of their own, apart from the small queue. They stay until there is evidence
+/// against them: each return of a block that left in their stead, as soon as it would still be here otherwise, counts against them,
+/// each first use of one that would have left by now
+/// in the order of arrival counts for them, and all counts halve every 64 departures. So a loop that runs only a few times hits from the
+/// second time on (as under LIRS, which keeps the first blocks), and where recent blocks are used again the first ones leave as in a
+/// FIFO.
 ///
 /// A use that does not change the queues is shown to the miniatures once between two arrivals: repeated uses without an arrival say
 /// nothing about how long a block must be kept, and cost nothing.

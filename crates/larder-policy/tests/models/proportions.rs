@@ -37,11 +37,7 @@ pub(crate) struct Queues {
     /// How many were to leave.
     leaving: u64,
     /// What speaks against the first ones, less what speaks for them.
-    against: f64,
-    /// Something spoke for them.
-    proved: bool,
-    /// What is left of an observation after a period: half after a tenth as many departures as there are frames.
-    fading: f64,
+    against: i64,
     /// By period of departures: did the first ones stay? And the period for which that was asked last.
     stayed: HashMap<u64, bool>,
     period: Option<u64>,
@@ -70,12 +66,7 @@ impl Queues {
             first: VecDeque::new(),
             fills: true,
             leaving: 0,
-            against: 0.0,
-            proved: false,
-            fading: {
-                let long = 1 << (capacity / 16).clamp(1, 64).ilog2();
-                0.5_f64.powf(f64::from(long) / (0.1 * capacity as f64))
-            },
+            against: 0,
             stayed: HashMap::new(),
             period: None,
             parted: false,
@@ -147,7 +138,7 @@ impl Queues {
         let would_be_here = self.left - ghost < self.capacity as u64;
         let stayed = self.stayed.get(&(ghost / self.long)) == Some(&true);
         if !self.first.is_empty() && would_be_here {
-            self.against += f64::from(u8::from(stayed));
+            self.against += i64::from(stayed);
         } else if !self.first.is_empty() && self.setting.3 && !self.parted {
             return false;
         }
@@ -192,8 +183,7 @@ impl Queues {
             uses: returns.into(),
             since: self.came,
         };
-        let latest = self.target().max(self.capacity * 15 / 100);
-        if self.fills && self.len() + latest < self.capacity {
+        if self.fills && self.len() + self.target() < self.capacity {
             self.first.push_back(page);
         } else {
             self.small.push_back(page);
@@ -234,13 +224,13 @@ impl Queues {
         if self.is_lru() && !self.waits(frame) {
             let first = self.first.iter().find(|page| page.frame == frame);
             let told = first.is_some_and(|page| page.uses == 0 && page.since <= self.leaving);
-            self.speak_for(told);
+            self.against -= i64::from(told);
             self.renew(frame);
             return false;
         }
         let (left, came, window) = (self.left, self.came, self.window());
         let this = |page: &&mut Page| page.frame == frame;
-        let (mut changed, mut told) = (false, false);
+        let mut changed = false;
         if let Some(page) = self.main.iter_mut().find(this) {
             changed = page.since != left || page.uses < MOST_USES;
             page.since = left;
@@ -249,7 +239,7 @@ impl Queues {
         let late = |page: &&mut Page| this(page) && came - page.since >= window;
         if let Some(page) = self.first.iter_mut().find(late) {
             changed = page.uses < MOST_USES;
-            told = page.uses == 0 && page.since <= self.leaving;
+            self.against -= i64::from(page.uses == 0 && page.since <= self.leaving);
             page.uses = (page.uses + 1).min(MOST_USES);
         }
         if let Some(page) = self.small.iter_mut().find(late) {
@@ -261,16 +251,7 @@ impl Queues {
             let returns = self.waiting.remove(at).unwrap().1;
             self.enter(frame, returns);
         }
-        self.speak_for(told);
         changed
-    }
-
-    /// A first block is used that would have left by now?
-    fn speak_for(&mut self, told: bool) {
-        if told {
-            self.against -= 1.0;
-            self.proved = true;
-        }
     }
 
     /// The block that leaves, and its number among the ghosts unless it left from the main queue. A block that may not leave in its
@@ -281,13 +262,13 @@ impl Queues {
         let period = (self.left + 1) / self.long;
         if self.period != Some(period) {
             self.period = Some(period);
-            self.stayed.insert(period, self.against < 1.0);
-            self.against *= self.fading;
+            self.stayed.insert(period, self.against <= 0);
+            self.against /= 2;
         }
         // Once the first blocks had to leave, no block joins them.
         let stayed = self.stayed.values().all(|&stayed| stayed) && !self.parted;
         self.parted = !stayed;
-        if stayed && self.proved && !self.first.is_empty() && self.small.len() > self.target() {
+        if stayed && !self.first.is_empty() && self.small.len() > self.target() {
             self.first.extend(self.small.pop_front());
         }
         let patience = (self.capacity as u64 / 4).max(1);

@@ -37,9 +37,6 @@ pub(super) type Border = (u32, u32, bool);
 /// A block that waits apart does so until a number of blocks equal to this part of the frames has come.
 const PATIENCE: usize = 4;
 
-/// Thousandths of the frames that the latest blocks keep while it is unknown whether the first ones are worth more.
-const LATEST: u32 = 150;
-
 /// A small FIFO before a CLOCK, with fixed proportions, or one LRU list; a FIFO of the blocks that came while the cache filled, which ends up
 /// empty for good. The rule has queues over its frames, and each miniature has its own.
 ///
@@ -218,8 +215,7 @@ impl Queues {
 
     /// A block that is used and does not return: into the first queue while the cache fills, else into the small one.
     fn enter(&mut self, frame: Frame) {
-        let latest = self.target.max(share(self.capacity, LATEST));
-        if self.fills && self.len() + latest < self.capacity {
+        if self.fills && self.len() + self.target < self.capacity {
             self.arrivals = self.arrivals.wrapping_add(1);
             self.stamp[frame as usize] = self.arrivals;
             self.state[frame as usize] |= FIRST;
@@ -389,7 +385,7 @@ impl Queues {
     /// Is it the turn of one of the first blocks to leave?
     fn first_leaves(&mut self) -> bool {
         let leaves = self.worth.leaves(self.ghosts.evictions().wrapping_add(1));
-        if self.worth.proved() && self.small.len() > self.target {
+        if self.worth.all_stayed() && self.small.len() > self.target {
             self.join_first();
         }
         leaves

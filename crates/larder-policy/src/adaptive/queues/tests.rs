@@ -152,8 +152,7 @@ struct Plain {
     latest: u32,
     /// By period: the first ones stayed.
     stayed: HashMap<u32, bool>,
-    proved: bool,
-    against: f64,
+    against: i32,
 }
 
 impl Plain {
@@ -170,8 +169,7 @@ impl Plain {
             left: 0,
             latest: 0,
             stayed: HashMap::new(),
-            proved: false,
-            against: 0.0,
+            against: 0,
         }
     }
 
@@ -181,19 +179,15 @@ impl Plain {
         queued.chain(self.waiting.iter().map(|it| it.0)).collect()
     }
 
-    /// The power of two below a sixteenth of the frames; these caches have at most 40.
-    fn period_length(&self) -> u32 {
-        [1, 2][usize::from(self.capacity >= 32)]
-    }
-
     fn period(&self, number: u32) -> u32 {
-        number / self.period_length()
+        // the power of two below a sixteenth of the frames; these caches have at most 40
+        number / [1, 2][usize::from(self.capacity >= 32)]
     }
 
     fn returned(&mut self, number: u32) {
         let soon = ((self.latest - number) as usize) < self.capacity;
         if !self.first.is_empty() && soon && self.stayed[&self.period(number)] {
-            self.against += 1.0;
+            self.against += 1;
         }
     }
 
@@ -211,8 +205,7 @@ impl Plain {
             self.main.push((frame, 0, 0));
             return;
         }
-        let latest = self.target.max(self.capacity * 15 / 100);
-        let fills = self.left == 0 && self.frames().len() + latest < self.capacity;
+        let fills = self.left == 0 && self.frames().len() + self.target < self.capacity;
         self.arrivals += 1;
         let queue = if fills {
             &mut self.first
@@ -237,10 +230,7 @@ impl Plain {
             it.2 = (it.2 + 1).min(3);
         }
         for it in self.first.iter_mut().filter(seen) {
-            if it.2 == 0 && it.1 <= self.left {
-                self.against -= 1.0;
-                self.proved = true;
-            }
+            self.against -= i32::from(it.2 == 0 && it.1 <= self.left);
             it.2 = (it.2 + 1).min(3);
         }
     }
@@ -257,13 +247,11 @@ impl Plain {
         self.left += 1;
         let period = self.period(self.latest + 1);
         if !self.stayed.contains_key(&period) {
-            self.stayed.insert(period, self.against < 1.0);
-            // Half is left after a tenth as many departures as there are frames.
-            let half_lives = f64::from(self.period_length()) / (0.1 * self.capacity as f64);
-            self.against *= 0.5_f64.powf(half_lives);
+            self.stayed.insert(period, self.against <= 0);
+            self.against /= 2;
         }
-        let joins = self.proved && self.stayed.values().all(|&stayed| stayed);
-        if joins && !self.first.is_empty() && self.small.len() > self.target {
+        let all_stayed = self.stayed.values().all(|&stayed| stayed);
+        if all_stayed && !self.first.is_empty() && self.small.len() > self.target {
             self.first.push(self.small.remove(0));
         }
         // as many of the waiting blocks as there were, and the block that joins them now
@@ -318,7 +306,7 @@ fn what_came_first_stays_until_others_come_back_in_its_stead() {
     let mut core = Queues::new(100, knobs).unwrap();
     let leave = |core: &mut Queues| core.evict(|_, _| FrameState::Clean).unwrap();
     (0..100).for_each(|frame| core.insert(frame, false, false));
-    assert_eq!((core.first.len(), core.small.len()), (85, 15));
+    assert_eq!((core.first.len(), core.small.len()), (90, 10));
     // What came last leaves first, and nothing tells otherwise.
     let mut numbers = Vec::new();
     for _ in 0..20 {
@@ -326,7 +314,7 @@ fn what_came_first_stays_until_others_come_back_in_its_stead() {
         numbers.extend(out.ghost);
         core.insert(out.frame, false, false);
     }
-    assert_eq!((core.first.len(), core.small.len()), (85, 15));
+    assert_eq!((core.first.len(), core.small.len()), (90, 10));
     // A few come back, one after the other: from then on the oldest of all leave.
     for at in numbers {
         let out = leave(&mut core);
@@ -363,16 +351,11 @@ fn a_shorter_small_queue_gives_its_oldest_to_the_first_ones_that_stay() {
     let mut core = Queues::new(100, knobs(100)).unwrap();
     (0..100).for_each(|frame| core.insert(frame, false, false));
     core.set(knobs(20));
-    let turns = |core: &mut Queues| {
-        for _ in 0..20 {
-            let out = core.evict(|_, _| FrameState::Clean).unwrap();
-            core.insert(out.frame, false, false);
-        }
-        (core.first.len(), core.small.len())
-    };
-    assert_eq!(turns(&mut core), (85, 15), "nothing speaks for them");
-    core.touch(0);
-    assert_eq!(turns(&mut core), (98, 2));
+    for _ in 0..20 {
+        let out = core.evict(|_, _| FrameState::Clean).unwrap();
+        core.insert(out.frame, false, false);
+    }
+    assert_eq!((core.first.len(), core.small.len()), (98, 2));
     core.check().unwrap();
 }
 
@@ -400,7 +383,7 @@ fn what_may_not_leave_in_its_turn_waits_for_a_quarter_of_the_frames() {
             (gone, asked)
         };
         let (gone, asked) = turns(&mut core, &[91, 93]);
-        assert_eq!((gone[0], core.waiting.len(), asked), (85, 2, vec![]));
+        assert_eq!((gone[0], core.waiting.len(), asked), (90, 2, vec![]));
         assert!(!gone.contains(&91) && !gone.contains(&93), "{gone:?}");
         // A use takes one of them to the main queue. The other one is to be written, and waits again.
         core.touch(91);
