@@ -28,9 +28,6 @@ const CALLS: u64 = 32;
 const BUSY: u32 = 8;
 /// Exchanges of a class without magazines, in a heap that is sparing: an object that is taken and put twice.
 const SPARING: u8 = 4;
-/// Bytes of the largest run that a heap keeps when it is freed, for the next request: what glibc serves from its heap at most, and so
-/// programs take and free again and again.
-const MOST_KEPT: usize = 32 << 20;
 /// A request that takes less than all but this share of the run gets another.
 const KEPT_SHARE: usize = 8;
 /// One for each number that a page's owner may have as a class of these. Models have no kept numbers.
@@ -474,7 +471,7 @@ impl Heap {
     /// Before a run of so many bytes is given back: from now on such runs may be kept, if the family's heaps keep little.
     fn let_keep(&self, bytes: usize) {
         let kept = self.kept();
-        if bytes > kept.most && bytes <= MOST_KEPT && !self.classes.is_checked() {
+        if bytes > kept.most && !self.classes.is_checked() {
             let most = bytes.next_power_of_two();
             if self.classes.family().let_keep(most - kept.most) {
                 kept.most = most;
@@ -1204,8 +1201,9 @@ mod tests {
             heap.dealloc(more, layout(2 * mib));
             assert_eq!(out(), 2 * mib, "one is kept");
             heap.trim();
-            let large = heap.alloc(layout(MOST_KEPT + 1)).unwrap();
-            heap.dealloc(large, layout(MOST_KEPT + 1));
+            let large = heap.alloc(layout(65 * mib)).unwrap();
+            heap.dealloc(large, layout(65 * mib));
+            assert_eq!(heap.stats().stocked_bytes, 65 * mib, "of any size");
             let last = heap.alloc(layout(2 * mib)).unwrap();
             heap.dealloc(last, layout(2 * mib));
         }
@@ -1228,6 +1226,13 @@ mod tests {
         // SAFETY: as above.
         unsafe { heaps[3].dealloc(run, layout(3 * mib)) };
         assert_eq!(kept().sum::<usize>(), 7 * mib, "another may instead");
+        for heap in &heaps {
+            heap.trim();
+        }
+        let run = heaps[0].alloc(layout(9 * mib)).unwrap();
+        // SAFETY: as above.
+        unsafe { heaps[0].dealloc(run, layout(9 * mib)) };
+        assert_eq!(kept().sum::<usize>(), 0, "one alone is too much");
         let nothing = Family::builder().cached_bytes(0).build().unwrap();
         let heap = Heap::new(&Classes::plain(&nothing, false));
         let run = heap.alloc(layout(2 * mib)).unwrap();
