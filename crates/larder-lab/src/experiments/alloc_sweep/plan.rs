@@ -365,7 +365,6 @@ pub(super) fn stage(
             let most = plan.either(1, ONCE_MORE);
             let worst = worst_first(results, &groups).into_iter().take(most);
             let cells = worst.flat_map(|worst| beside(results, &worst.ours));
-            let cells = cells.filter(|at| at.name() != PRELOADED);
             let cells = cells.map(|at| at.cell.clone()).collect();
             add(&mut plan, WORST_CELLS, NS, cells);
             let rounds = plan.either((6, 8, 0.1), (15, 21, 0.03));

@@ -17,6 +17,14 @@ use crate::stats::Estimate;
 /// Bytes from which on most allocators leave their size classes.
 const LARGE: i64 = 32 << 10;
 
+/// Every peer: those that are linked, and each malloc that is preloaded.
+const ALL_PEERS: [&str; PEERS.len() + 1] = {
+    let mut all = [PRELOADED; PEERS.len() + 1];
+    let (linked, _) = all.split_at_mut(PEERS.len());
+    linked.copy_from_slice(&PEERS);
+    all
+};
+
 /// Growth of resident memory from which on it is compared: what is less, a process costs before its first block.
 const SEEN: f64 = 4.0 * 1024.0 * 1024.0;
 
@@ -63,7 +71,7 @@ fn judged_by(at: &At<'_, '_>) -> &'static str {
     }
 }
 
-/// Larder's heap beside the best peer linked.
+/// Larder's heap beside the best peer.
 #[derive(Clone, Copy)]
 pub(super) struct Beside<'r, 'a> {
     ratio: Estimate,
@@ -102,7 +110,7 @@ fn beside<'r, 'a>(
     let cells = groups.iter().flat_map(|group| results.of(group, name));
     let mut cells: Vec<_> = cells
         .filter_map(|ours| {
-            let peer = best(results, &PEERS, &ours)?;
+            let peer = best(results, &ALL_PEERS, &ours)?;
             let ratio = ours.ratio(&peer, judged_by(&ours))?;
             Some(Beside { ratio, ours, peer })
         })
@@ -223,7 +231,7 @@ fn furthest(cells: &Cells<'_, '_>) -> Option<Finding> {
         "{}: larder's heap takes {} of the time of {}, the best peer there.",
         called(ours),
         ratio(worst),
-        peer.name()
+        column(peer)
     );
     let of = |at: &At<'_, '_>| {
         let same = |b: &&Beside<'_, '_>| b.ours.cell == at.cell && b.ours.group == at.group;
@@ -240,7 +248,7 @@ fn furthest(cells: &Cells<'_, '_>) -> Option<Finding> {
             Column::by("cell", |at| text(called(at))),
             Column::by("cost", |at| at.value(judged_by(at))),
             Column::by("best peer", |at| {
-                of(at).map_or(Value::Empty, |b| text(b.peer.name()))
+                of(at).map_or(Value::Empty, |b| text(column(&b.peer)))
             }),
             Column::by("of it", |at| shown(of(at).map(|b| b.ratio), "x")),
             Column::by("once more", |at| shown(once_more(at), "x")),
@@ -273,7 +281,7 @@ fn goals(results: &Results<'_>, cells: &Cells<'_, '_>) -> Vec<Goal> {
     let against = |bound: Bound, what: &str, cells: Vec<(At<'_, '_>, At<'_, '_>)>| {
         let goals = cells.into_iter().map(|(ours, peer)| {
             let metric = judged_by(&ours);
-            let goal = goal(bound, what, Some(ours), Some(peer), peer.name(), metric);
+            let goal = goal(bound, what, Some(ours), Some(peer), column(&peer), metric);
             (called(&ours), goal)
         });
         each(bound, goals)
@@ -289,28 +297,34 @@ fn goals(results: &Results<'_>, cells: &Cells<'_, '_>) -> Vec<Goal> {
         judged.map(|b| (b.ours, b.peer)).collect::<Vec<_>>()
     };
     let mut all = Vec::new();
-    let pair = of_grid("pair", SHOWN).into_iter().collect();
+    let linked = |(ours, _)| Some((ours, best(results, &PEERS, &ours)?));
+    let pair = of_grid("pair", SHOWN).and_then(linked);
     all.extend(against(
         PAIR,
         "a block of 64 KiB, there and back: heap",
-        pair,
+        pair.into_iter().collect(),
     ));
+    let peers = columns(
+        groups.iter().flat_map(|group| results.all(group)),
+        &ALL_PEERS,
+    );
     for (side, (sizes, mean_bound, worst_bound)) in SIDES.into_iter().enumerate() {
         let what = format!("blocks of {sizes}, mean: heap");
-        let per_peer = PEERS.into_iter().filter(|peer| ran(peer)).map(|peer| {
+        let per_peer = peers.iter().map(|peer| {
             let ours = cells
                 .grid
                 .iter()
                 .filter(|b| Aim::of(&b.ours) == Aim::Side(side));
             let ratios = ours.filter_map(|b| {
                 let metric = judged_by(&b.ours);
-                let other = same(results, b.ours.group, &[peer], &b.ours);
-                let both = [b.ours.by_round(metric), other.first()?.by_round(metric)];
+                let others = same(results, b.ours.group, &ALL_PEERS, &b.ours);
+                let other = others.iter().find(|at| column(at) == *peer)?;
+                let both = [b.ours.by_round(metric), other.by_round(metric)];
                 Some(together(&both, |v| v[0] / v[1]))
             });
             let ratios: Vec<ByRound> = ratios.collect();
-            let goal = mean_bound.goal(what.clone(), peer, mean(&ratios), None, "");
-            (peer.to_owned(), goal)
+            let goal = mean_bound.goal(what.clone(), *peer, mean(&ratios), None, "");
+            ((*peer).to_owned(), goal)
         });
         all.extend(each(mean_bound, per_peer));
         let what = format!("blocks of {sizes}, worst cell: heap");
@@ -332,7 +346,7 @@ fn goals(results: &Results<'_>, cells: &Cells<'_, '_>) -> Vec<Goal> {
 /// Peak memory beside the median of the peers: the mean of the grid's cells, and the worst one.
 fn peaks(results: &Results<'_>, cells: &Cells<'_, '_>) -> Vec<Goal> {
     let over_median = |ours: &At<'_, '_>| -> Option<ByRound> {
-        let peers = same(results, ours.group, &PEERS, ours);
+        let peers = same(results, ours.group, &ALL_PEERS, ours);
         let peers = peers.iter().filter(|at| at.middle(PEAK).is_some());
         let all: Vec<ByRound> = [ours]
             .into_iter()
@@ -418,6 +432,20 @@ fn column<'a>(at: &At<'_, 'a>) -> &'a str {
     }
 }
 
+/// The columns of the cells of these contestants, in the order of the names.
+fn columns<'r, 'a: 'r>(cells: impl Iterator<Item = At<'r, 'a>>, names: &[&str]) -> Vec<&'a str> {
+    let cells: Vec<_> = cells.collect();
+    let mut all: Vec<&str> = Vec::new();
+    for name in names {
+        for at in cells.iter().filter(|at| at.name() == *name) {
+            if !all.contains(&column(at)) {
+                all.push(column(at));
+            }
+        }
+    }
+    all
+}
+
 /// A metric of every cell of some groups: a row for the factors, a column for each contestant.
 fn by_cell(
     results: &Results<'_>,
@@ -427,14 +455,7 @@ fn by_cell(
     metric: fn(&At<'_, '_>) -> &'static str,
 ) -> Table {
     let all = || groups.iter().flat_map(|group| results.all(group));
-    let mut columns: Vec<&str> = Vec::new();
-    for name in names {
-        for at in all().filter(|at| at.name() == *name) {
-            if !columns.contains(&column(&at)) {
-                columns.push(column(&at));
-            }
-        }
-    }
+    let columns = columns(all(), names);
     let mut rows: Vec<Vec<At<'_, '_>>> = Vec::new();
     for at in all() {
         let is_its = |row: &&mut Vec<At<'_, '_>>| {
@@ -573,6 +594,32 @@ mod tests {
         assert_eq!(state("blocks of 32 KiB to 64 MiB, worst"), worst);
         assert_eq!(state("peak memory, worst"), worst);
         assert_eq!(state("realloc"), None);
+    }
+
+    #[test]
+    fn a_preloaded_malloc_is_a_peer() {
+        let mut run = RunRecord {
+            samples: samples("pair", &[(1 << 17, 20.0)]),
+            ..RunRecord::default()
+        };
+        let linked = run.samples.iter().filter(|s| s.cell.contestant == "malloc");
+        let preloaded = linked.cloned().map(|mut sample| {
+            let params = sample
+                .cell
+                .params
+                .with_text("library", "/lib/libtcmalloc.so.4");
+            sample.cell = Cell::new(PRELOADED, params);
+            sample.measures = Measures::new().with(NS, 5.0);
+            sample
+        });
+        let preloaded: Vec<Sample> = preloaded.collect();
+        run.samples.extend(preloaded);
+        assert!(answer(&run).contains("the time of libtcmalloc.so.4"));
+        assert_eq!(stage(&run, Depth::Full, 1).len(), 3);
+        let goals = ALLOC_SWEEP.analyse(&run).goals;
+        let mean = goals.iter().find(|goal| goal.what.contains("64 MiB, mean"));
+        let measured = mean.and_then(|goal| goal.measured.as_ref());
+        assert_eq!(measured.map(|m| m.value.round()), Some(4.0));
     }
 
     #[test]
