@@ -34,7 +34,7 @@ extern "C" fn malloc_counted(size: usize, class: usize) -> *mut c_void {
 #[cold]
 #[inline(never)]
 extern "C" fn malloc_slowly(size: usize) -> *mut c_void {
-    if let Some(block) = heap::try_alloc_computed(size) {
+    if let Some(block) = heap::try_alloc_near(size) {
         return block.as_ptr().cast();
     }
     let block = allocate(size, ALIGN, Origin::Malloc);

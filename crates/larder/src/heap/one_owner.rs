@@ -600,6 +600,26 @@ impl Heap {
         unsafe { self.view.set_mark(object.as_ptr() as usize) };
     }
 
+    /// An object of a class, if the previous magazine has one, which is loaded for it; marked as in use.
+    ///
+    /// # Safety
+    /// The family has marks.
+    #[inline]
+    pub(super) unsafe fn turn_marked(&self, class: usize) -> Option<usize> {
+        let round = self.pair(class).turn()?;
+        // SAFETY: the classes own the family; the caller's promise.
+        unsafe { self.view.set_mark(round) };
+        Some(round)
+    }
+
+    /// Puts an object into the previous magazine, which is loaded for it, if that is empty.
+    #[inline]
+    fn try_turn_to_put(&self, round: usize, class: usize) -> bool {
+        let put = self.pair(class).turn_to_put(round);
+        *self.exchanges(class) += u32::from(put);
+        put
+    }
+
     /// Puts the object that is marked as in use at an address into the loaded magazine, if there is one, and room.
     ///
     /// # Safety
@@ -623,7 +643,27 @@ impl Heap {
         put
     }
 
-    /// The same for a block that must be of a class.
+    /// The same with the previous magazine, which is loaded for it, if that is empty.
+    ///
+    /// # Safety
+    /// As for [`try_put_marked`](Self::try_put_marked).
+    #[inline]
+    pub(super) unsafe fn turn_to_put_marked(&self, object: *mut u8) -> bool {
+        // SAFETY: the classes own the family.
+        let Some((mark, pair)) = (unsafe { self.view.mark_at(object as usize) }) else {
+            return false;
+        };
+        let class = (pair / size_of::<Pair>()).wrapping_sub(1);
+        let put = class < CLASSES
+            && mark.load(Ordering::Relaxed) != 0
+            && self.try_turn_to_put(object as usize, class);
+        if put {
+            mark.store(0, Ordering::Relaxed);
+        }
+        put
+    }
+
+    /// As [`try_put_marked`](Self::try_put_marked), for a block that must be of a class.
     ///
     /// # Safety
     /// As for [`try_put_marked`](Self::try_put_marked).
@@ -750,11 +790,12 @@ impl Heap {
     #[cold]
     #[inline(never)]
     fn refill(&self, class: usize, zeroed: bool) -> Result<(NonNull<u8>, bool), AllocError> {
-        self.upkeep_if_due();
-        // What the heap holds already is charged.
+        // What the heap holds already is charged. A turn leaves nothing to do: as often as a class has fewer and more blocks in use
+        // in turn, it is all that there is.
         if let Some(round) = self.pair(class).turn() {
             return Ok((object(round), false));
         }
+        self.upkeep_if_due();
         let cache = self.classes.cache_or_make(class)?;
         let size = SIZES[class];
         let room = self.room(size)?;
@@ -783,6 +824,9 @@ impl Heap {
     #[cold]
     #[inline(never)]
     fn put_slow(&self, object: NonNull<u8>, class: usize) {
+        if self.try_turn_to_put(object.as_ptr() as usize, class) {
+            return;
+        }
         self.upkeep_if_due();
         if let Some(cache) = self.classes.cache(class) {
             if self.spares(class) {

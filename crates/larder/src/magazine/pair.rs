@@ -123,6 +123,19 @@ impl Pair {
         self.loaded.pop()
     }
 
+    /// Gives a round to the previous magazine, which is loaded for it, if that is empty; false when it is not, or when there is none.
+    #[inline]
+    #[must_use]
+    pub(crate) fn turn_to_put(&mut self, round: usize) -> bool {
+        let empty = !self.previous.is_none() && self.previous.len() == 0;
+        if empty {
+            self.swap((self.full & FILL_MASK) / WORD);
+            // SAFETY: it is empty, and a depot's magazines hold a round at least.
+            unsafe { self.loaded.push_unchecked(round) };
+        }
+        empty
+    }
+
     /// Rounds in both.
     pub(crate) fn len(&self) -> usize {
         self.loaded.len() + self.previous.len()

@@ -19,7 +19,7 @@ use super::front::{self, Hands};
 use super::state::{self, Global};
 use super::{misuse, profiled, slot};
 use crate::heap::class::{MAX_TABLED, class_of_layout, computed_class, small_class};
-use crate::heap::{Call, GRAIN, Origin, SIZES};
+use crate::heap::{Call, GRAIN, Heap, Origin, SIZES};
 
 /// At least `size` bytes at a multiple of `align`, a power of two; null when there are none, or no such alignment.
 #[inline]
@@ -61,17 +61,24 @@ pub fn alloc_counted_or(size: usize, class: usize, slow: impl FnOnce(usize) -> *
     )
 }
 
-/// A block of the thread's magazines, for sizes whose class is computed: above 32 KiB, up to 1 MiB; and the run of pages that it keeps, for
-/// larger ones. They are a step away from `malloc`, whose own code is for the smaller ones.
+/// A block that the thread has, where [`alloc_or`] found none: of the magazines of a class above 32 KiB, of a smaller class's previous
+/// magazine, or the run of pages that the heap keeps. They are a step away from `malloc`, whose own code is for most calls.
 #[inline(always)]
 #[must_use]
-pub fn try_alloc_computed(size: usize) -> Option<NonNull<u8>> {
+pub fn try_alloc_near(size: usize) -> Option<NonNull<u8>> {
     let heap = slot::quick_heap()?;
-    match computed_class(size) {
-        // SAFETY: as above.
-        Some(class) => NonNull::new(unsafe { heap.try_get_marked(class) }? as *mut u8),
-        None => heap.try_get_kept(size),
-    }
+    // SAFETY: as above.
+    let round = unsafe {
+        if let Some(class) = small_class(size) {
+            heap.turn_marked(class)
+        } else if let Some(class) = computed_class(size) {
+            heap.try_get_marked(class)
+                .or_else(|| heap.turn_marked(class))
+        } else {
+            return heap.try_get_kept(size);
+        }
+    };
+    NonNull::new(round? as *mut u8)
 }
 
 /// As [`free`], if a block in use begins there and the thread's magazines have room for it. False where nothing was done.
@@ -147,7 +154,8 @@ fn alloc_zeroed_slowly(size: usize, align: usize) -> *mut u8 {
 pub unsafe fn free(at: *mut u8) {
     // SAFETY: the caller's promise.
     unsafe {
-        if !try_free(at) && !slot::quick_heap().is_some_and(|heap| heap.try_keep(at)) {
+        let near = |heap: &Heap| heap.turn_to_put_marked(at) || heap.try_keep(at);
+        if !try_free(at) && !slot::quick_heap().is_some_and(near) {
             free_aligned_as(at, UNSAID, Call::Free);
         }
     }
