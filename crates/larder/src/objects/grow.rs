@@ -10,6 +10,9 @@ use super::slabs::slab_bytes;
 /// may never be used; and whole cache lines of small ones, so that no two takers write to the same line.
 const FETCH_ROUNDS: usize = 64;
 const FETCH_BYTES: usize = 16 << 10;
+/// Bytes of the largest objects whose slabs are populated, and more pages with them. Small ones a program writes soon and as a whole; of
+/// a larger one it may never touch the end, and to populate that takes memory that no other allocator takes.
+const MOST_POPULATED: usize = 8 << 10;
 /// Of how many bytes of slabs one is taken at a time, and the fewest that are: two takers of a size of which there is little
 /// share a slab, and not more of it lies in magazines than is in use.
 const FETCH_SHARE: usize = 8;
@@ -24,7 +27,15 @@ impl Cache {
 
     /// Makes a slab.
     pub(super) fn grow(&self) -> Result<(), ObjectError> {
-        let take = |pages| Ok(Some(self.inner().pool.take_span(pages)?));
+        let pool = &self.inner().pool;
+        let take = |pages| {
+            let run = if self.shape.stride > MOST_POPULATED {
+                pool.take_large(pages)
+            } else {
+                pool.take_span(pages)
+            };
+            Ok(Some(run?))
+        };
         self.grow_from(take).map(|_| ())
     }
 

@@ -172,7 +172,7 @@ impl PagePool {
         self.inner.clusters.has_ready_span(n)
     }
 
-    /// As [`take_span`](Self::take_span), and whether all of it is zero. A long run is not populated.
+    /// As [`take_span`](Self::take_span), and whether all of it is zero. It is not populated.
     pub(crate) fn take_large(&self, n: usize) -> Result<(usize, bool), PoolError> {
         self.inner.clusters.take_large(n)
     }

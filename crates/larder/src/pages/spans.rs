@@ -6,9 +6,6 @@ use super::{BLOCK_PAGES, Beside, Clusters};
 use crate::os::{Span, System};
 use crate::pages::PoolError;
 
-/// Pages of the longest run that is populated at once. A program writes a short run soon and as a whole; of a longer one it
-/// may never touch the end, and to populate that costs more than the faults that it spares.
-const MOST_POPULATED: usize = 16;
 /// One page is backed ahead for every `AHEAD` that are backed, but at least `LEAST_AHEAD`: a cluster at once would be most
 /// of the memory of a small program, and this way the number of calls grows with the logarithm until clusters are whole.
 const AHEAD: usize = 8;
@@ -29,10 +26,8 @@ impl Clusters {
     /// more are backed, up to a cluster, and what is left of them stays ready, so that short runs do not cost a system call
     /// each.
     pub(in crate::pages) fn take_span(&self, n: usize) -> Result<(usize, bool), PoolError> {
-        if n == 0 {
-            return Err(PoolError::EmptyRun);
-        }
-        if self.populate && n <= MOST_POPULATED {
+        let short = (1..=BLOCK_PAGES).contains(&n);
+        if self.populate && short {
             if let Some(ready) = self.take_ready_span(n) {
                 return Ok((ready, false));
             }
@@ -43,7 +38,7 @@ impl Clusters {
                 return Ok((self.addr(start), false));
             }
         }
-        self.take_large(n)
+        self.take_backed(n, short)
     }
 
     /// Address of the first of `n` neighbouring pages of one block that are backed already; none where there are no such.
@@ -60,14 +55,19 @@ impl Clusters {
         (1..=BLOCK_PAGES).contains(&n) && self.state.lock().space.has_ready_run(n)
     }
 
-    /// Address of the first of `n` neighbouring pages, and whether all of them are zero. Long runs are not populated.
+    /// Address of the first of `n` neighbouring pages, and whether all of them are zero. They are not populated: a program may never
+    /// touch all of a long run.
     pub(in crate::pages) fn take_large(&self, n: usize) -> Result<(usize, bool), PoolError> {
+        self.take_backed(n, false)
+    }
+
+    fn take_backed(&self, n: usize, populate: bool) -> Result<(usize, bool), PoolError> {
         if n == 0 {
             return Err(PoolError::EmptyRun);
         }
         let taken = self.find_run(n)?;
         if !taken.resident {
-            self.back(&taken, n <= MOST_POPULATED)?;
+            self.back(&taken, populate)?;
         }
         Ok((self.addr(taken.pages.start), taken.zero))
     }
