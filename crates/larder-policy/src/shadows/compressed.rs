@@ -213,12 +213,14 @@ impl CompressedShadows {
 
     /// Puts it into the emptier of its sets, if one has room.
     fn place(&mut self, name: Name, low: u64) -> bool {
-        let other = name.other();
-        let ((one, ones), (two, twos)) = (self.free(name), self.free(other));
-        match ones.max(twos) {
-            0 => return false,
-            _ if ones >= twos => self.store(one, name, low),
-            _ => self.store(two, other, low),
+        let names = [name, name.other()];
+        if names.map(|name| self.used[self.set(name)]) == [u8::MAX; 2] {
+            return false;
+        }
+        let [(one, ones), (two, twos)] = names.map(|name| self.free(name));
+        match ones >= twos {
+            true => self.store(one, name, low),
+            false => self.store(two, names[1], low),
         }
         true
     }
@@ -269,11 +271,11 @@ impl CompressedShadows {
         any
     }
 
-    /// What is forgotten leaves the two sets. Says whether anything did.
+    /// What is forgotten leaves one of the two sets, which is enough. Says whether anything did.
     fn clean(&mut self, name: Name, memory: &impl Memory) -> bool {
         self.pass(memory);
         let own = [name, name.other()].map(|name| self.set(name));
-        own.map(|set| self.drop_from(set, memory)).contains(&true)
+        own.into_iter().any(|set| self.drop_from(set, memory))
     }
 
     /// Goes on with the horizon up to the first one that is remembered.

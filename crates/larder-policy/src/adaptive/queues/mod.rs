@@ -7,8 +7,8 @@ use super::first::First;
 use super::ghosts::Ghosts;
 use super::knobs::{Knobs, WINDOW, most_ghosts, share};
 use crate::{Frame, FrameState, PolicyError};
-use larder_base::list::{List, NONE, ShortLinks};
-use larder_base::table::{grow, table};
+use larder_base::list::{Linked, List, NONE, ShortLinks};
+use larder_base::table::{NoMemory, grow, table};
 
 /// The bits of a frame's state.
 const USES: u8 = 0b11;
@@ -21,6 +21,32 @@ const SAMPLED: u8 = 1 << 5;
 const IN: u8 = 1 << 6;
 /// Came while the cache filled, and waits in a queue of its own.
 const FIRST: u8 = 1 << 7;
+
+/// Links of frames, and what may happen to these frames.
+pub(super) trait FrameLinks: Linked + Sized {
+    /// Some are read ahead or may not leave in their turn, so they wait apart.
+    const WAIT: bool;
+
+    fn new(frames: usize) -> Result<Self, NoMemory>;
+
+    fn bytes(&self) -> usize;
+}
+
+/// Of a cache.
+impl FrameLinks for ShortLinks {
+    const WAIT: bool = true;
+
+    fn new(frames: usize) -> Result<Self, NoMemory> {
+        Self::new(frames)
+    }
+
+    fn bytes(&self) -> usize {
+        self.bytes()
+    }
+}
+
+/// The queues of a cache.
+pub(super) type Queues = QueuesOver<ShortLinks>;
 
 /// What left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,8 +71,8 @@ const PATIENCE: usize = 4;
 /// leave when its turn comes, because it is dirty or in use, may soon be clean or removed; in the small queue such blocks would take the
 /// place of new ones.
 #[derive(Debug)]
-pub(super) struct Queues {
-    links: ShortLinks,
+pub(super) struct QueuesOver<L> {
+    links: L,
     first: List,
     small: List,
     main: List,
@@ -72,11 +98,11 @@ pub(super) struct Queues {
     window: u32,
 }
 
-impl Queues {
+impl<L: FrameLinks> QueuesOver<L> {
     pub(super) fn new(capacity: usize, knobs: Knobs) -> Result<Self, PolicyError> {
         let ghosts = Ghosts::new(most_ghosts(capacity))?;
         let mut core = Self {
-            links: ShortLinks::new(capacity)?,
+            links: L::new(capacity)?,
             first: List::new(),
             small: List::new(),
             main: List::new(),
@@ -108,19 +134,6 @@ impl Queues {
             false => self.target as u32 / WINDOW,
         };
         self.ghosts.limit(share(self.capacity, knobs.ghosts));
-    }
-
-    pub(super) fn resize(&mut self, capacity: usize) -> Result<(), PolicyError> {
-        let ghosts = Ghosts::new(most_ghosts(capacity))?;
-        self.worth.resize(ghosts.numbers())?;
-        self.links.grow(capacity)?;
-        grow(&mut self.state, capacity, 0)?;
-        grow(&mut self.stamp, capacity, 0)?;
-        // Stamps count from the old ghosts on; what was remembered is lost.
-        self.ghosts = ghosts.starting_at(self.ghosts.evictions());
-        self.capacity = capacity;
-        self.set(self.knobs);
-        Ok(())
     }
 
     /// A block is to come that left as ghost number `at`: does it belong to the main queue?
@@ -161,6 +174,7 @@ impl Queues {
         self.ghosts.has(at)
     }
 
+    #[inline]
     pub(super) fn insert(&mut self, frame: Frame, returns: bool, unused: bool) {
         let at = frame as usize;
         self.state[at] = IN;
@@ -192,6 +206,7 @@ impl Queues {
         }
     }
 
+    #[inline]
     fn enter_small(&mut self, frame: Frame) {
         self.arrivals = self.arrivals.wrapping_add(1);
         self.stamp[frame as usize] = self.arrivals;
@@ -214,6 +229,7 @@ impl Queues {
     }
 
     /// A block that is used and does not return: into the first queue while the cache fills, else into the small one.
+    #[inline]
     fn enter(&mut self, frame: Frame) {
         if self.fills && self.len() + self.target < self.capacity {
             self.arrivals = self.arrivals.wrapping_add(1);
@@ -249,7 +265,7 @@ impl Queues {
             if state & USES != USES {
                 self.state[at] = state + 1;
             }
-        } else if state & WAITS != 0 {
+        } else if self.waits(frame) {
             self.awaited_use(frame);
         } else if state & USES != USES && self.arrivals.wrapping_sub(self.stamp[at]) >= self.window
         {
@@ -264,7 +280,7 @@ impl Queues {
     fn renew(&mut self, frame: Frame) {
         let at = frame as usize;
         let state = self.state[at];
-        if state & WAITS != 0 {
+        if self.waits(frame) {
             return self.awaited_use(frame);
         }
         if state & (FIRST | USES) == FIRST {
@@ -308,7 +324,7 @@ impl Queues {
     /// Waits apart?
     #[inline]
     pub(super) fn waits(&self, frame: Frame) -> bool {
-        self.state[frame as usize] & WAITS != 0
+        L::WAIT && self.state[frame as usize] & WAITS != 0
     }
 
     /// Blocks that have come to the cache, modulo 2^32.
@@ -338,10 +354,14 @@ impl Queues {
 
     /// Takes one frame out, if one may leave. `ask` gets a frame and whether it has waited for long enough, so that it should be
     /// written if it is dirty.
+    #[inline]
     pub(super) fn evict(&mut self, mut ask: impl FnMut(Frame, bool) -> FrameState) -> Option<Out> {
         let first_leaves = !self.first.is_empty() && self.first_leaves();
         self.fills = false;
-        let mut looks = self.waiting.len() - self.waiting.parked();
+        let mut looks = match L::WAIT {
+            true => self.waiting.len() - self.waiting.parked(),
+            false => 0,
+        };
         loop {
             let frame = self.next(first_leaves, looks > 0)?;
             let at = frame as usize;
@@ -361,7 +381,7 @@ impl Queues {
                 }
             }
             self.unlink(frame);
-            let waited = was & WAITS != 0;
+            let waited = L::WAIT && was & WAITS != 0;
             let may_leave = match ask(frame, waited) {
                 FrameState::Clean => true,
                 FrameState::Dirty => waited && self.waiting.len() == self.len(),
@@ -456,6 +476,7 @@ impl Queues {
     }
 
     /// Takes a frame out of its queue.
+    #[inline]
     fn unlink(&mut self, frame: Frame) {
         let list = match self.state[frame as usize] & (MAIN | FIRST | WAITS) {
             0 => &mut self.small,
@@ -498,6 +519,12 @@ impl Queues {
         self.ghosts.has(at).then_some(at)
     }
 
+    /// The same, of a ghost that did not come back.
+    #[inline]
+    pub(super) fn in_reach(&self, low: u32, bits: u32) -> bool {
+        self.ghosts.in_reach(self.number(low, bits))
+    }
+
     /// Bits of a number that say which ghost it is.
     pub(super) fn ghost_bits(&self) -> u32 {
         self.ghosts.bits()
@@ -533,5 +560,20 @@ impl Queues {
             ));
         }
         self.ghosts.check()
+    }
+}
+
+impl Queues {
+    pub(super) fn resize(&mut self, capacity: usize) -> Result<(), PolicyError> {
+        let ghosts = Ghosts::new(most_ghosts(capacity))?;
+        self.worth.resize(ghosts.numbers())?;
+        self.links.grow(capacity)?;
+        grow(&mut self.state, capacity, 0)?;
+        grow(&mut self.stamp, capacity, 0)?;
+        // Stamps count from the old ghosts on; what was remembered is lost.
+        self.ghosts = ghosts.starting_at(self.ghosts.evictions());
+        self.capacity = capacity;
+        self.set(self.knobs);
+        Ok(())
     }
 }
