@@ -77,11 +77,8 @@ impl Ghosts {
     /// The same for a number whose bit is its own.
     #[inline]
     fn take_any(&mut self, at: u32) -> bool {
-        let there = !self.gone.get(at.into());
-        if there {
-            self.gone.set(at.into());
-            self.live -= 1;
-        }
+        let there = self.gone.set_if_clear(at.into());
+        self.live -= usize::from(there);
         there
     }
 
