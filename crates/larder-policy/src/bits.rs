@@ -45,6 +45,16 @@ impl Bits {
         self.0[word] &= !bit;
     }
 
+    /// Sets one; it was clear.
+    #[inline]
+    pub(super) fn set_if_clear(&mut self, number: u64) -> bool {
+        let (word, bit) = self.place(number);
+        let word = &mut self.0[word];
+        let clear = *word & bit == 0;
+        *word |= bit;
+        clear
+    }
+
     /// How many are clear.
     pub(super) fn clear_ones(&self) -> usize {
         self.0.iter().map(|word| word.count_zeros() as usize).sum()

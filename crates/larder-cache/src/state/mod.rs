@@ -312,16 +312,17 @@ impl State {
         let (key, frame) = (load.key, load.frame);
         self.loading -= 1;
         self.rests(key, frame);
-        let opened = self.files.of(key);
-        let (failed, running) = (opened.failed_syncs, opened.is_syncing());
         match loaded {
             Loaded::Overwritten => {
                 self.unsynced.overwritten(key);
                 // At once, so that a sync that fails before it is written finds it.
                 self.make_dirty(key, frame);
             }
+            Loaded::Read if self.unsynced.is_empty() => {}
             Loaded::Read => {
-                if failed == load.failed_syncs {
+                let opened = self.files.of(key);
+                if opened.failed_syncs == load.failed_syncs {
+                    let running = opened.is_syncing();
                     self.unsynced.comes(key, frame, running);
                 }
             }
@@ -595,7 +596,14 @@ impl State {
     }
 
     /// Of what was written of a block, and is not synced, nothing is in memory any more. With `ours` the storage has it yet.
+    #[inline]
     fn leaves(&mut self, key: Key, ours: bool) {
+        if !self.unsynced.is_empty() {
+            self.leaves_unsynced(key, ours);
+        }
+    }
+
+    fn leaves_unsynced(&mut self, key: Key, ours: bool) {
         let known = self.files.of(key).knows_what_left();
         let mut next = self.unsynced.leaves(key, ours, known);
         while let Some((file, after)) = next {

@@ -227,9 +227,11 @@ impl Partitions {
         let changes = self.changes;
         let Partition { rule, shadows, .. } = self.get_mut(partition);
         let shadow = rule.recall(shadows, key);
+        // Shadows stay for a while after the rule has forgotten them.
+        let remembered = shadow.is_some_and(|shadow| rule.remembers(shadow));
         let admission = rule.miss(Block(key.0), shadow, reason);
         let admitted = Admitted { admission, changes };
-        (admitted, shadow.is_some())
+        (admitted, remembered)
     }
 
     /// A block comes into a frame.

@@ -50,6 +50,12 @@ impl Unsynced {
         }
     }
 
+    /// All that was written is safe.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.here.is_empty() && self.left.is_empty()
+    }
+
     /// Those in memory.
     pub(super) fn here(&self) -> impl Iterator<Item = (Key, Frame)> {
         self.here.iter().map(|(&key, &(frame, _))| (key, frame))

@@ -60,6 +60,7 @@ impl Ghosts {
     }
 
     /// One leaves; its number.
+    #[inline]
     pub(super) fn push(&mut self) -> u32 {
         self.latest = self.latest.wrapping_add(1);
         self.gone.clear(self.latest.into());
@@ -74,18 +75,21 @@ impl Ghosts {
     }
 
     /// The same for a number whose bit is its own.
+    #[inline]
     fn take_any(&mut self, at: u32) -> bool {
-        let there = !self.gone.get(at.into());
-        if there {
-            self.gone.set(at.into());
-            self.live -= 1;
-        }
+        let there = self.gone.set_if_clear(at.into());
+        self.live -= usize::from(there);
         there
     }
 
     pub(super) fn has(&self, at: u32) -> bool {
-        let back = self.latest.wrapping_sub(at);
-        back < self.latest.wrapping_sub(self.horizon) && !self.gone.get(at.into())
+        self.in_reach(at) && !self.gone.get(at.into())
+    }
+
+    /// Is it remembered, if it did not come back?
+    #[inline]
+    pub(super) fn in_reach(&self, at: u32) -> bool {
+        self.latest.wrapping_sub(at) < self.latest.wrapping_sub(self.horizon)
     }
 
     /// So many low bits of a number say which it is, from when its block left until as many others left after it was forgotten as
@@ -95,6 +99,7 @@ impl Ghosts {
     }
 
     /// Forgets the oldest until there are as few as there may be, and until the next number is free.
+    #[inline]
     fn shorten(&mut self) {
         let most = self.numbers() as u32 - 2;
         while self.live > self.limit || self.latest.wrapping_sub(self.horizon) > most {

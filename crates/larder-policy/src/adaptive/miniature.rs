@@ -2,9 +2,10 @@
 
 use super::super::{FrameState, PolicyError};
 use super::duel::Duel;
-use super::knobs::{COUNT, EXPERTS};
-use super::queues::Queues;
-use larder_base::table::table;
+use super::knobs::{COUNT, EXPERTS, Expert};
+use super::queues::{FrameLinks, QueuesOver};
+use larder_base::list::{Linked, NONE};
+use larder_base::table::{NoMemory, table};
 
 /// Entries of a set: a block is in the set that its tag names.
 const WAYS: usize = 8;
@@ -12,6 +13,54 @@ const WAYS: usize = 8;
 /// of its number among the ghosts; 0 is neither.
 const IN: u16 = 1 << 15;
 const GHOST_BITS: u32 = 15;
+
+/// Links of a miniature's frames, which are so few that 16 bits name one; [`NONE`] by its low bits.
+#[derive(Debug)]
+struct MiniatureLinks(Vec<[u16; 2]>);
+
+impl MiniatureLinks {
+    #[inline]
+    fn get(&self, node: u32, which: usize) -> u32 {
+        match self.0[node as usize][which] {
+            u16::MAX => NONE,
+            node => node.into(),
+        }
+    }
+}
+
+impl Linked for MiniatureLinks {
+    #[inline]
+    fn newer(&self, node: u32) -> u32 {
+        self.get(node, 0)
+    }
+
+    #[inline]
+    fn older(&self, node: u32) -> u32 {
+        self.get(node, 1)
+    }
+
+    #[inline]
+    fn set_newer(&mut self, node: u32, newer: u32) {
+        self.0[node as usize][0] = newer as u16;
+    }
+
+    #[inline]
+    fn set_older(&mut self, node: u32, older: u32) {
+        self.0[node as usize][1] = older as u16;
+    }
+}
+
+impl FrameLinks for MiniatureLinks {
+    const WAIT: bool = false;
+
+    fn new(frames: usize) -> Result<Self, NoMemory> {
+        table(frames, [u16::MAX; 2]).map(Self)
+    }
+
+    fn bytes(&self) -> usize {
+        self.0.capacity() * size_of::<[u16; 2]>()
+    }
+}
 
 /// A block that at least one expert has or remembers.
 #[derive(Debug, Clone, Copy)]
@@ -26,93 +75,109 @@ const EMPTY: Entry = Entry {
     words: [0; COUNT],
 };
 
+/// One expert.
+#[derive(Debug)]
+struct Miniature {
+    queues: QueuesOver<MiniatureLinks>,
+    /// By frame: the entry of its block.
+    holds: Vec<u16>,
+    /// Frames below this never held a block.
+    free: u16,
+}
+
 /// All experts, each with queues of its own over as many frames, and one directory for all of them: a set-associative table,
 /// since it need not be exact and must not grow.
 #[derive(Debug)]
 pub(super) struct Miniatures {
-    cores: Vec<Queues>,
-    /// By expert and frame: the entry of its block.
-    holds: Vec<u16>,
-    /// By expert: frames below this never held a block.
-    free: [u16; COUNT],
+    experts: Vec<Miniature>,
     entries: Vec<Entry>,
-    frames: usize,
     duel: Duel,
-    accesses: u64,
-    misses: [u64; COUNT],
+    /// By the experts that hit, a bit each.
+    accesses: [u64; 1 << COUNT],
+    /// Without an entry.
+    lost: u64,
     /// The next entry to be checked for ghosts that no expert remembers any more.
     sweep: usize,
+}
+
+impl Miniature {
+    /// Brings the block of an entry, whose word is this one, to a frame. Also returns the entry of the block that leaves for it, and its
+    /// word from then on.
+    #[inline]
+    fn bring(&mut self, word: u16, entry: u16) -> Option<(u16, Option<(u16, u16)>)> {
+        let queues = &mut self.queues;
+        let returns = word != 0
+            && queues
+                .ghost_of(u32::from(word), GHOST_BITS)
+                .is_some_and(|at| queues.returns(at));
+        let (frame, out) = match self.free.checked_sub(1) {
+            Some(frame) => {
+                self.free = frame;
+                (frame, None)
+            }
+            None => {
+                let out = queues.evict(|_, _| FrameState::Clean)?;
+                let low = out.ghost.map_or(0, |at| at as u16 & !IN);
+                (
+                    out.frame as u16,
+                    Some((self.holds[out.frame as usize], low)),
+                )
+            }
+        };
+        queues.insert(u32::from(frame), returns, false);
+        self.holds[usize::from(frame)] = entry;
+        Some((frame, out))
+    }
+
+    fn bytes(&self) -> usize {
+        self.queues.bytes() + self.holds.capacity() * size_of::<u16>()
+    }
 }
 
 impl Miniatures {
     /// With so many frames each, for a cache of this capacity.
     pub(super) fn new(frames: usize, capacity: usize) -> Result<Self, PolicyError> {
         let sets = frames.next_power_of_two();
-        let mut cores = Vec::new();
-        for expert in &EXPERTS {
-            cores.push(Queues::new(frames, expert.knobs(capacity))?);
-        }
+        let miniature = |expert: &Expert| {
+            Ok(Miniature {
+                queues: QueuesOver::new(frames, expert.knobs(capacity))?,
+                holds: table(frames, 0)?,
+                free: frames as u16,
+            })
+        };
+        let experts: Result<_, PolicyError> = EXPERTS.iter().map(miniature).collect();
         Ok(Self {
-            cores,
-            holds: table(frames * COUNT, 0)?,
-            free: [frames as u16; COUNT],
+            experts: experts?,
             entries: table(sets * WAYS, EMPTY)?,
-            frames,
             duel: Duel::new(frames),
-            accesses: 0,
-            misses: [0; COUNT],
+            accesses: [0; 1 << COUNT],
+            lost: 0,
             sweep: 0,
         })
     }
 
     /// A use of a sampled block, and whether the cache had it, if it got it as the miniatures do. Returns the expert that rules from now on, if that changes.
     pub(super) fn access(&mut self, tag: u32, own: Option<bool>) -> Option<usize> {
-        self.accesses += 1;
         self.forget();
-        let entry = self.find(tag)?;
-        let mut hits = 0;
-        for expert in 0..COUNT {
-            let hit = self.access_one(expert, entry);
-            hits |= u8::from(hit) << expert;
-            self.misses[expert] += u64::from(!hit);
-        }
-        self.duel.observe(hits, own)
-    }
-
-    fn access_one(&mut self, expert: usize, entry: usize) -> bool {
-        let word = self.entries[entry].words[expert];
-        let core = &mut self.cores[expert];
-        if word & IN != 0 {
-            core.touch(u32::from(word & !IN));
-            return true;
-        }
-        let returns = word != 0
-            && core
-                .ghost_of(u32::from(word), GHOST_BITS)
-                .is_some_and(|at| core.returns(at));
-        let frame = match self.free[expert].checked_sub(1) {
-            Some(frame) => {
-                self.free[expert] = frame;
-                frame
-            }
-            None => match self.make_room(expert) {
-                Some(frame) => frame,
-                None => return false,
-            },
+        let Some(entry) = self.find(tag) else {
+            self.lost += 1;
+            return None;
         };
-        self.cores[expert].insert(u32::from(frame), returns, false);
-        self.holds[expert * self.frames + usize::from(frame)] = entry as u16;
-        self.entries[entry].words[expert] = IN | frame;
-        false
-    }
-
-    fn make_room(&mut self, expert: usize) -> Option<u16> {
-        let out = self.cores[expert].evict(|_, _| FrameState::Clean)?;
-        let entry = self.holds[expert * self.frames + out.frame as usize];
-        let entry = usize::from(entry);
-        let low = out.ghost.map_or(0, |at| at as u16 & !IN);
-        self.entries[entry].words[expert] = low;
-        Some(out.frame as u16)
+        let mut hits = 0;
+        for (expert, miniature) in self.experts.iter_mut().enumerate() {
+            let word = self.entries[entry].words[expert];
+            if word & IN != 0 {
+                miniature.queues.touch(u32::from(word & !IN));
+                hits |= 1 << expert;
+            } else if let Some((frame, out)) = miniature.bring(word, entry as u16) {
+                if let Some((entry, word)) = out {
+                    self.entries[usize::from(entry)].words[expert] = word;
+                }
+                self.entries[entry].words[expert] = IN | frame;
+            }
+        }
+        self.accesses[usize::from(hits)] += 1;
+        self.duel.observe(hits, own)
     }
 
     /// The entry of a block: its own, or one that no expert needs. None if all entries of its set hold blocks that are in.
@@ -121,16 +186,14 @@ impl Miniatures {
         let sets = self.entries.len() / WAYS;
         let first = (tag as usize & (sets - 1)) * WAYS;
         let set = &self.entries[first..first + WAYS];
-        let mut unused = None;
-        for (way, entry) in set.iter().enumerate() {
-            if entry.words == EMPTY.words {
-                unused = unused.or(Some(way));
-            } else if entry.tag == halves {
-                return Some(first + way);
-            }
+        let unused = |entry: &Entry| entry.words == EMPTY.words;
+        let own = |entry: &Entry| entry.tag == halves && !unused(entry);
+        if let Some(way) = set.iter().position(own) {
+            return Some(first + way);
         }
         let ghostly = |entry: &Entry| entry.words.iter().all(|word| word & IN == 0);
-        let at = first + unused.or_else(|| set.iter().position(ghostly))?;
+        let way = set.iter().position(unused);
+        let at = first + way.or_else(|| set.iter().position(ghostly))?;
         self.entries[at] = Entry {
             tag: halves,
             ..EMPTY
@@ -142,9 +205,9 @@ impl Miniatures {
     /// there are frames, which is before their numbers come again.
     fn forget(&mut self) {
         let entry = &mut self.entries[self.sweep];
-        for (word, core) in entry.words.iter_mut().zip(&self.cores) {
+        for (word, expert) in entry.words.iter_mut().zip(&self.experts) {
             let ghost = *word & IN == 0 && *word != 0;
-            if ghost && core.ghost_of(u32::from(*word), GHOST_BITS).is_none() {
+            if ghost && !expert.queues.in_reach(u32::from(*word), GHOST_BITS) {
                 *word = 0;
             }
         }
@@ -157,32 +220,38 @@ impl Miniatures {
             ("expert", self.duel.ruling() as f64),
             ("switches", self.duel.switches() as f64),
             ("falls back to LRU", self.duel.falls() as f64),
-            ("sampled accesses", self.accesses as f64),
+            (
+                "sampled accesses",
+                (self.lost + self.accesses.iter().sum::<u64>()) as f64,
+            ),
         ];
-        let misses = EXPERTS.iter().zip(self.misses);
-        all.extend(misses.map(|(expert, misses)| (expert.name, misses as f64)));
+        all.extend(EXPERTS.iter().enumerate().map(|(at, expert)| {
+            let missed = self.accesses.iter().enumerate();
+            let missed = missed.filter(|(hits, _)| hits >> at & 1 == 0);
+            (expert.name, missed.map(|(_, &n)| n as f64).sum())
+        }));
         all
     }
 
     pub(super) fn bytes(&self) -> usize {
-        self.cores.iter().map(Queues::bytes).sum::<usize>()
-            + self.holds.capacity() * size_of::<u16>()
+        self.experts.iter().map(Miniature::bytes).sum::<usize>()
             + self.entries.capacity() * size_of::<Entry>()
     }
 
     pub(super) fn check(&self) -> Result<(), String> {
-        for (expert, core) in self.cores.iter().enumerate() {
-            core.check()
+        for (expert, Miniature { queues, .. }) in self.experts.iter().enumerate() {
+            queues
+                .check()
                 .map_err(|wrong| format!("miniature {expert}: {wrong}"))?;
             let named = self
                 .entries
                 .iter()
                 .filter(|entry| entry.words[expert] & IN != 0)
                 .count();
-            if named != core.len() {
+            if named != queues.len() {
                 return Err(format!(
                     "miniature {expert}: {named} entries name a frame, {} frames are in",
-                    core.len()
+                    queues.len()
                 ));
             }
         }

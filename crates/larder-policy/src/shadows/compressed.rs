@@ -54,6 +54,14 @@ struct Name {
     second: bool,
 }
 
+/// Where an entry of a name is.
+#[derive(Debug, Clone, Copy)]
+struct Home {
+    set: usize,
+    /// The entry without its shadow.
+    tag: u64,
+}
+
 /// An entry of a set, with bits of the next one above it.
 #[inline(always)]
 fn word(set: &[u8], way: usize) -> u64 {
@@ -148,18 +156,23 @@ impl CompressedShadows {
         self.used[at / WAYS] &= !(1 << (at % WAYS));
     }
 
-    /// The set of a name: its share of the way from the first to the last.
-    fn set(&self, name: Name) -> usize {
-        ((u64::from(name.word) * self.sets as u64) >> 32) as usize
+    /// Its set is its share of the way from the first to the last.
+    #[inline]
+    fn home(&self, name: Name) -> Home {
+        let product = u64::from(name.word) * self.sets as u64;
+        // How many names of the set are less: what the multiplication by which the set is found leaves says that. By the sets:
+        // exact for 32 bits (Lemire, Kaser, Kurz, 2019).
+        let rest = u128::from(product as u32);
+        let part = ((u128::from(self.inverse) * rest) >> 64) as u64 + 1;
+        Home {
+            set: (product >> 32) as usize,
+            tag: (part << 1 | u64::from(name.second)) << self.bits,
+        }
     }
 
-    /// An entry without its shadow.
-    fn tag(&self, name: Name) -> u64 {
-        // How many names of the set are less: what the multiplication by which the set is found leaves says that.
-        let rest = (u64::from(name.word) * self.sets as u64) as u32;
-        // By the sets: exact for 32 bits (Lemire, Kaser, Kurz, 2019).
-        let part = ((u128::from(self.inverse) * u128::from(rest)) >> 64) as u64 + 1;
-        (part << 1 | u64::from(name.second)) << self.bits
+    #[inline]
+    fn homes(&self, name: Name) -> [Home; 2] {
+        [name, name.other()].map(|name| self.home(name))
     }
 
     fn low(&self, entry: u64) -> u64 {
@@ -185,8 +198,7 @@ impl CompressedShadows {
     fn find(&self, name: Name) -> Option<usize> {
         // Without what is behind an entry, and without its shadow.
         let part = ((1 << BITS) - 1) ^ ((1 << self.bits) - 1);
-        for name in [name, name.other()] {
-            let (set, tag) = (self.set(name), self.tag(name));
+        for Home { set, tag } in self.homes(name) {
             let set_bytes = self.bytes_of(set);
             for way in 0..WAYS {
                 if (word(set_bytes, way) ^ tag) & part == 0 {
@@ -197,43 +209,44 @@ impl CompressedShadows {
         None
     }
 
-    /// The first free entry of a set, if there is one, and how many there are.
-    fn free(&self, name: Name) -> (usize, u32) {
-        let set = self.set(name);
-        let used = self.used[set];
-        (
-            set * WAYS + used.trailing_ones() as usize,
-            used.count_zeros(),
-        )
+    fn is_full(&self, home: Home) -> bool {
+        self.used[home.set] == u8::MAX
     }
 
-    fn store(&mut self, at: usize, name: Name, low: u64) {
-        self.put_entry(at, self.tag(name) | low);
+    /// Puts it into a set that has room.
+    #[inline]
+    fn store(&mut self, Home { set, tag }: Home, low: u64) {
+        let way = self.used[set].trailing_ones() as usize;
+        self.put_entry(set * WAYS + way, tag | low);
     }
 
-    /// Puts it into the emptier of its sets, if one has room.
-    fn place(&mut self, name: Name, low: u64) -> bool {
-        let other = name.other();
-        let ((one, ones), (two, twos)) = (self.free(name), self.free(other));
-        match ones.max(twos) {
-            0 => return false,
-            _ if ones >= twos => self.store(one, name, low),
-            _ => self.store(two, other, low),
+    /// The emptier one of two sets, if one has room.
+    #[inline]
+    fn emptier(&self, homes: [Home; 2]) -> Option<Home> {
+        let entries = |home: Home| self.used[home.set].count_ones();
+        match homes.map(|home| self.is_full(home)) {
+            [true, true] => None,
+            [false, true] => Some(homes[0]),
+            [true, false] => Some(homes[1]),
+            [false, false] => Some(homes[usize::from(entries(homes[1]) < entries(homes[0]))]),
         }
-        true
     }
 
-    /// Makes room in one of the two sets, of which nothing is forgotten: one entry moves to its other set, if what is forgotten there goes
+    /// Makes room in one of two sets, of which nothing is forgotten: one entry moves to its other set, if what is forgotten there goes
     /// first.
-    fn clear(&mut self, name: Name, memory: &impl Memory) -> bool {
-        self.shift(name)
-            || [name, name.other()].into_iter().any(|name| {
-                let first = self.set(name) * WAYS;
-                (first..first + WAYS).any(|at| {
-                    let other = self.name(at, self.entry(at)).other();
-                    self.drop_from(self.set(other), memory) && self.shift(name)
+    fn clear(&mut self, homes: [Home; 2], memory: &impl Memory) -> bool {
+        self.shift(homes)
+            || homes.into_iter().any(|Home { set, .. }| {
+                (set * WAYS..(set + 1) * WAYS).any(|at| {
+                    let other = self.other(at);
+                    self.drop_from(other.set, memory) && self.shift(homes)
                 })
             })
+    }
+
+    /// The other home of an entry.
+    fn other(&self, at: usize) -> Home {
+        self.home(self.name(at, self.entry(at)).other())
     }
 
     /// What is forgotten leaves a set. Says whether anything did.
@@ -269,11 +282,12 @@ impl CompressedShadows {
         any
     }
 
-    /// What is forgotten leaves the two sets. Says whether anything did.
-    fn clean(&mut self, name: Name, memory: &impl Memory) -> bool {
+    /// What is forgotten leaves one of two full sets, which is enough. Returns it, if anything did.
+    fn clean(&mut self, homes: [Home; 2], memory: &impl Memory) -> Option<Home> {
         self.pass(memory);
-        let own = [name, name.other()].map(|name| self.set(name));
-        own.map(|set| self.drop_from(set, memory)).contains(&true)
+        homes
+            .into_iter()
+            .find(|home| self.drop_from(home.set, memory))
     }
 
     /// Goes on with the horizon up to the first one that is remembered.
@@ -289,15 +303,12 @@ impl CompressedShadows {
     }
 
     /// One entry of a full set moves to its other one.
-    fn shift(&mut self, name: Name) -> bool {
-        for name in [name, name.other()] {
-            let first = self.set(name) * WAYS;
-            for at in first..first + WAYS {
-                let entry = self.entry(at);
-                let other = self.name(at, entry).other();
-                let (to, room) = self.free(other);
-                if room > 0 {
-                    self.store(to, other, self.low(entry));
+    fn shift(&mut self, homes: [Home; 2]) -> bool {
+        for Home { set, .. } in homes {
+            for at in set * WAYS..(set + 1) * WAYS {
+                let other = self.other(at);
+                if !self.is_full(other) {
+                    self.store(other, self.low(self.entry(at)));
                     self.free_entry(at);
                     return true;
                 }
@@ -321,8 +332,13 @@ impl CompressedShadows {
                 self.sweep = 0;
             }
         }
-        while !self.place(name, low) {
-            if !self.clean(name, memory) && !self.clear(name, memory) && !self.make_room() {
+        loop {
+            let homes = self.homes(name);
+            let room = self.emptier(homes).or_else(|| self.clean(homes, memory));
+            if let Some(home) = room {
+                return self.store(home, low);
+            }
+            if !self.clear(homes, memory) && !self.make_room() {
                 return;
             }
         }
@@ -372,8 +388,12 @@ impl CompressedShadows {
         for at in (0..self.len()).filter(used) {
             let entry = self.entry(at);
             let (name, low) = (self.name(at, entry), self.low(entry));
-            if !(new.place(name, low) || new.shift(name) && new.place(name, low)) {
+            let homes = new.homes(name);
+            if new.emptier(homes).is_none() && !new.shift(homes) {
                 return Some(None);
+            }
+            if let Some(home) = new.emptier(homes) {
+                new.store(home, low);
             }
         }
         Some(Some(new))
@@ -456,9 +476,10 @@ mod tests {
             let one = Name::of(block(index));
             assert_eq!(one.other().other(), one);
             for name in [one, one.other()] {
-                let entry = shadows.tag(name) | 0xfff;
+                let Home { set, tag } = shadows.home(name);
+                let entry = tag | 0xfff;
                 assert!(entry < 1 << BITS);
-                assert_eq!(shadows.name(shadows.set(name) * WAYS, entry), name);
+                assert_eq!(shadows.name(set * WAYS, entry), name);
             }
         }
     }

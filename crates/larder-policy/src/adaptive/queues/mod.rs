@@ -7,20 +7,56 @@ use super::first::First;
 use super::ghosts::Ghosts;
 use super::knobs::{Knobs, WINDOW, most_ghosts, share};
 use crate::{Frame, FrameState, PolicyError};
-use larder_base::list::{List, NONE, ShortLinks};
-use larder_base::table::{grow, table};
+use larder_base::list::{Linked, List, NONE, ShortLinks};
+use larder_base::table::{NoMemory, grow, table};
 
 /// The bits of a frame's state.
 const USES: u8 = 0b11;
-const MAIN: u8 = 1 << 2;
-/// Waits apart.
-const WAITS: u8 = 1 << 3;
 /// Waits apart, and its next use takes it to the main queue.
-const RETURNING: u8 = 1 << 4;
-const SAMPLED: u8 = 1 << 5;
-const IN: u8 = 1 << 6;
+const RETURNING: u8 = 1 << 2;
+const SAMPLED: u8 = 1 << 3;
+const IN: u8 = 1 << 4;
+/// Above these bits is the queue.
+const QUEUE_SHIFT: u32 = 6;
+const QUEUE: u8 = 0b11 << QUEUE_SHIFT;
+const SMALL: u8 = 0;
 /// Came while the cache filled, and waits in a queue of its own.
-const FIRST: u8 = 1 << 7;
+const FIRST: u8 = 1 << QUEUE_SHIFT;
+const MAIN: u8 = 2 << QUEUE_SHIFT;
+/// Waits apart.
+const WAITS: u8 = 3 << QUEUE_SHIFT;
+
+/// The place of a queue in the array of all.
+#[inline]
+fn place(queue: u8) -> usize {
+    usize::from(queue >> QUEUE_SHIFT)
+}
+
+/// Links of frames, and what may happen to these frames.
+pub(super) trait FrameLinks: Linked + Sized {
+    /// Some are read ahead or may not leave in their turn, so they wait apart.
+    const WAIT: bool;
+
+    fn new(frames: usize) -> Result<Self, NoMemory>;
+
+    fn bytes(&self) -> usize;
+}
+
+/// Of a cache.
+impl FrameLinks for ShortLinks {
+    const WAIT: bool = true;
+
+    fn new(frames: usize) -> Result<Self, NoMemory> {
+        Self::new(frames)
+    }
+
+    fn bytes(&self) -> usize {
+        self.bytes()
+    }
+}
+
+/// The queues of a cache.
+pub(super) type Queues = QueuesOver<ShortLinks>;
 
 /// What left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,12 +81,10 @@ const PATIENCE: usize = 4;
 /// leave when its turn comes, because it is dirty or in use, may soon be clean or removed; in the small queue such blocks would take the
 /// place of new ones.
 #[derive(Debug)]
-pub(super) struct Queues {
-    links: ShortLinks,
-    first: List,
-    small: List,
-    main: List,
-    waiting: List,
+pub(super) struct QueuesOver<L> {
+    links: L,
+    /// By [`place`].
+    queues: [List; 4],
     state: Vec<u8>,
     /// In the small queue and the first one: the arrival's number there. In the main queue: how many had left at the last use. Of those
     /// that wait apart: how many had come to the cache.
@@ -72,15 +106,12 @@ pub(super) struct Queues {
     window: u32,
 }
 
-impl Queues {
+impl<L: FrameLinks> QueuesOver<L> {
     pub(super) fn new(capacity: usize, knobs: Knobs) -> Result<Self, PolicyError> {
         let ghosts = Ghosts::new(most_ghosts(capacity))?;
         let mut core = Self {
-            links: ShortLinks::new(capacity)?,
-            first: List::new(),
-            small: List::new(),
-            main: List::new(),
-            waiting: List::new(),
+            links: L::new(capacity)?,
+            queues: [const { List::new() }; 4],
             state: table(capacity, 0)?,
             stamp: table(capacity, 0)?,
             worth: First::new(capacity, ghosts.numbers())?,
@@ -110,25 +141,12 @@ impl Queues {
         self.ghosts.limit(share(self.capacity, knobs.ghosts));
     }
 
-    pub(super) fn resize(&mut self, capacity: usize) -> Result<(), PolicyError> {
-        let ghosts = Ghosts::new(most_ghosts(capacity))?;
-        self.worth.resize(ghosts.numbers())?;
-        self.links.grow(capacity)?;
-        grow(&mut self.state, capacity, 0)?;
-        grow(&mut self.stamp, capacity, 0)?;
-        // Stamps count from the old ghosts on; what was remembered is lost.
-        self.ghosts = ghosts.starting_at(self.ghosts.evictions());
-        self.capacity = capacity;
-        self.set(self.knobs);
-        Ok(())
-    }
-
     /// A block is to come that left as ghost number `at`: does it belong to the main queue?
     pub(super) fn returns(&mut self, at: u32) -> bool {
         if !self.ghosts.take(at) {
             return false;
         }
-        if !self.first.is_empty() {
+        if !self.queue(FIRST).is_empty() {
             // Would it be here if the first blocks had left in its stead?
             let away = self.ghosts.evictions().wrapping_sub(at);
             if (away as usize) < self.capacity {
@@ -137,9 +155,9 @@ impl Queues {
                 return false;
             }
         }
-        let main = self.main.len() + self.waiting.len() + self.target;
+        let main = self.queue(MAIN).len() + self.queue(WAITS).len() + self.target;
         let full = self.len() >= self.capacity && main >= self.capacity;
-        let oldest = self.main.oldest();
+        let oldest = self.queue(MAIN).oldest();
         if !self.knobs.contest || !full || oldest == NONE {
             return true;
         }
@@ -148,7 +166,9 @@ impl Queues {
             return true; // leaves next in any case
         }
         let now = self.ghosts.evictions();
-        let away = now.wrapping_sub(at).wrapping_add(self.small.len() as u32);
+        let away = now
+            .wrapping_sub(at)
+            .wrapping_add(self.queue(SMALL).len() as u32);
         let idle = now.wrapping_sub(self.stamp[oldest]);
         if idle <= away {
             return false;
@@ -161,6 +181,7 @@ impl Queues {
         self.ghosts.has(at)
     }
 
+    #[inline]
     pub(super) fn insert(&mut self, frame: Frame, returns: bool, unused: bool) {
         let at = frame as usize;
         self.state[at] = IN;
@@ -175,11 +196,24 @@ impl Queues {
         }
     }
 
+    #[inline]
+    fn queue(&self, queue: u8) -> &List {
+        &self.queues[place(queue)]
+    }
+
+    /// Puts a frame that is in no queue into one.
+    #[inline]
+    fn push(&mut self, frame: Frame, queue: u8) {
+        let state = &mut self.state[frame as usize];
+        *state = *state & !QUEUE | queue;
+        self.queues[place(queue)].push_newest(&mut self.links, frame);
+    }
+
     fn enter_main(&mut self, frame: Frame) {
         let at = frame as usize;
-        self.state[at] = self.state[at] & (IN | SAMPLED) | MAIN;
+        self.state[at] &= IN | SAMPLED;
         self.stamp[at] = self.ghosts.evictions();
-        self.main.push_newest(&mut self.links, frame);
+        self.push(frame, MAIN);
     }
 
     /// A block that belongs to the main queue. Under LRU it is counted as used, so that it goes there when another setting follows.
@@ -192,34 +226,35 @@ impl Queues {
         }
     }
 
+    #[inline]
     fn enter_small(&mut self, frame: Frame) {
         self.arrivals = self.arrivals.wrapping_add(1);
         self.stamp[frame as usize] = self.arrivals;
-        self.small.push_newest(&mut self.links, frame);
+        self.push(frame, SMALL);
     }
 
     fn wait(&mut self, frame: Frame) {
         let at = frame as usize;
-        self.state[at] = self.state[at] & (IN | SAMPLED | RETURNING) | WAITS;
+        self.state[at] &= IN | SAMPLED | RETURNING;
         self.stamp[at] = self.came;
-        self.waiting.push_newest(&mut self.links, frame);
+        self.push(frame, WAITS);
     }
 
     /// Has one waited for long enough?
     fn overdue(&self) -> bool {
-        let oldest = self.waiting.oldest();
+        let oldest = self.queue(WAITS).oldest();
         oldest != NONE
             && self.came.wrapping_sub(self.stamp[oldest as usize])
                 >= (self.capacity / PATIENCE).max(1) as u32
     }
 
     /// A block that is used and does not return: into the first queue while the cache fills, else into the small one.
+    #[inline]
     fn enter(&mut self, frame: Frame) {
         if self.fills && self.len() + self.target < self.capacity {
             self.arrivals = self.arrivals.wrapping_add(1);
             self.stamp[frame as usize] = self.arrivals;
-            self.state[frame as usize] |= FIRST;
-            self.first.push_newest(&mut self.links, frame);
+            self.push(frame, FIRST);
         } else {
             self.enter_small(frame);
         }
@@ -241,7 +276,7 @@ impl Queues {
         let state = self.state[at];
         if self.lru {
             self.renew(frame);
-        } else if state & MAIN != 0 {
+        } else if state & QUEUE == MAIN {
             let now = self.ghosts.evictions();
             if self.stamp[at] != now {
                 self.stamp[at] = now;
@@ -249,11 +284,11 @@ impl Queues {
             if state & USES != USES {
                 self.state[at] = state + 1;
             }
-        } else if state & WAITS != 0 {
+        } else if self.waits(frame) {
             self.awaited_use(frame);
         } else if state & USES != USES && self.arrivals.wrapping_sub(self.stamp[at]) >= self.window
         {
-            if state & (FIRST | USES) == FIRST {
+            if state & (QUEUE | USES) == FIRST {
                 self.worth.used(self.stamp[at]);
             }
             self.state[at] = state + 1;
@@ -264,14 +299,14 @@ impl Queues {
     fn renew(&mut self, frame: Frame) {
         let at = frame as usize;
         let state = self.state[at];
-        if state & WAITS != 0 {
+        if self.waits(frame) {
             return self.awaited_use(frame);
         }
-        if state & (FIRST | USES) == FIRST {
+        if state & (QUEUE | USES) == FIRST {
             self.worth.used(self.stamp[at]);
         }
         let uses = (state & USES).min(USES - 1) + 1;
-        if self.small.newest() == frame {
+        if self.queue(SMALL).newest() == frame {
             self.state[at] = state & !USES | uses;
             return;
         }
@@ -286,13 +321,13 @@ impl Queues {
         let at = frame as usize;
         let state = self.state[at];
         if self.lru {
-            return state & USES == USES && self.small.newest() == frame;
+            return state & USES == USES && self.queue(SMALL).newest() == frame;
         }
-        if state & MAIN != 0 {
+        if state & QUEUE == MAIN {
             return state & USES == USES && self.stamp[at] == self.ghosts.evictions();
         }
         let echo = self.arrivals.wrapping_sub(self.stamp[at]) < self.window;
-        state & WAITS == 0 && (echo || state & USES == USES)
+        state & QUEUE != WAITS && (echo || state & USES == USES)
     }
 
     #[inline]
@@ -308,7 +343,7 @@ impl Queues {
     /// Waits apart?
     #[inline]
     pub(super) fn waits(&self, frame: Frame) -> bool {
-        self.state[frame as usize] & WAITS != 0
+        L::WAIT && self.state[frame as usize] & QUEUE == WAITS
     }
 
     /// Blocks that have come to the cache, modulo 2^32.
@@ -327,8 +362,8 @@ impl Queues {
     fn awaited_use(&mut self, frame: Frame) {
         let at = frame as usize;
         let returns = self.state[at] & RETURNING != 0;
-        self.waiting.unlink(&mut self.links, frame);
-        self.state[at] &= !(WAITS | RETURNING);
+        self.queues[place(WAITS)].unlink(&mut self.links, frame);
+        self.state[at] &= !RETURNING;
         if returns {
             self.enter_again(frame);
         } else {
@@ -338,37 +373,36 @@ impl Queues {
 
     /// Takes one frame out, if one may leave. `ask` gets a frame and whether it has waited for long enough, so that it should be
     /// written if it is dirty.
+    #[inline]
     pub(super) fn evict(&mut self, mut ask: impl FnMut(Frame, bool) -> FrameState) -> Option<Out> {
-        let first_leaves = !self.first.is_empty() && self.first_leaves();
+        let first_leaves = !self.queue(FIRST).is_empty() && self.first_leaves();
         self.fills = false;
-        let mut looks = self.waiting.len() - self.waiting.parked();
+        let mut looks = match L::WAIT {
+            true => self.queue(WAITS).len() - self.queue(WAITS).parked(),
+            false => 0,
+        };
         loop {
             let frame = self.next(first_leaves, looks > 0)?;
             let at = frame as usize;
             let was = self.state[at];
-            match was & (MAIN | USES) {
-                _ if self.lru => {}
-                0 | MAIN => {}
-                MAIN.. => {
-                    self.state[at] -= 1;
-                    self.main.renew(&mut self.links, frame);
-                    continue;
-                }
-                _ => {
-                    self.unlink(frame);
-                    self.enter_main(frame);
-                    continue;
-                }
-            }
             self.unlink(frame);
-            let waited = was & WAITS != 0;
+            if was & USES != 0 && !self.lru {
+                if was & QUEUE == MAIN {
+                    self.state[at] -= 1;
+                    self.push(frame, MAIN);
+                } else {
+                    self.enter_main(frame);
+                }
+                continue;
+            }
+            let waited = L::WAIT && was & QUEUE == WAITS;
             let may_leave = match ask(frame, waited) {
                 FrameState::Clean => true,
-                FrameState::Dirty => waited && self.waiting.len() == self.len(),
+                FrameState::Dirty => waited && self.queue(WAITS).len() == self.len(),
                 FrameState::Pinned => false,
             };
             if may_leave {
-                let ghost = (was & MAIN == 0).then(|| self.ghosts.push());
+                let ghost = (was & QUEUE != MAIN).then(|| self.ghosts.push());
                 return Some(self.out(frame, ghost));
             }
             // Of those that wait each is looked at once, whenever it came.
@@ -385,7 +419,7 @@ impl Queues {
     /// Is it the turn of one of the first blocks to leave?
     fn first_leaves(&mut self) -> bool {
         let leaves = self.worth.leaves(self.ghosts.evictions().wrapping_add(1));
-        if self.worth.all_stayed() && self.small.len() > self.target {
+        if self.worth.all_stayed() && self.queue(SMALL).len() > self.target {
             self.join_first();
         }
         leaves
@@ -393,27 +427,27 @@ impl Queues {
 
     /// Whose turn it is to leave, or to be looked at.
     fn next(&self, first_leaves: bool, may_wait: bool) -> Option<Frame> {
-        let others = self.first.len() + self.small.len() + self.main.len();
+        let others = self.queue(FIRST).len() + self.queue(SMALL).len() + self.queue(MAIN).len();
+        let [small, first, main, _] = &self.queues;
         let list = if may_wait && (self.overdue() || others == 0) {
-            &self.waiting
-        } else if self.lru && !self.main.is_empty() {
-            &self.main // Not used since LRU rules.
-        } else if !self.first.is_empty() && (first_leaves || self.small.len() < self.target) {
-            &self.first
-        } else if self.small.len() >= self.target || self.main.is_empty() {
-            &self.small
+            self.queue(WAITS)
+        } else if self.lru && !main.is_empty() {
+            main // Not used since LRU rules.
+        } else if !first.is_empty() && (first_leaves || small.len() < self.target) {
+            first
+        } else if small.len() >= self.target || main.is_empty() {
+            small
         } else {
-            &self.main
+            main
         };
         (!list.is_empty()).then(|| list.oldest())
     }
 
     /// The first ones stayed, and the small queue is longer than it is to be from now on: what is oldest there came next.
     fn join_first(&mut self) {
-        let frame = self.small.oldest();
-        self.small.unlink(&mut self.links, frame);
-        self.state[frame as usize] |= FIRST;
-        self.first.push_newest(&mut self.links, frame);
+        let frame = self.queue(SMALL).oldest();
+        self.queues[place(SMALL)].unlink(&mut self.links, frame);
+        self.push(frame, FIRST);
     }
 
     fn out(&mut self, frame: Frame, ghost: Option<u32>) -> Out {
@@ -433,18 +467,19 @@ impl Queues {
             self.state[frame as usize] |= RETURNING;
             self.wait(frame);
         }
-        self.waiting.park(&mut self.links, frame);
+        self.queues[place(WAITS)].park(&mut self.links, frame);
     }
 
     pub(super) fn unpark(&mut self, frame: Frame) {
         self.stamp[frame as usize] = self.came;
-        self.waiting.unpark(&mut self.links, frame);
+        self.queues[place(WAITS)].unpark(&mut self.links, frame);
     }
 
     /// Takes a frame out whose block comes back with new contents. It leaves a ghost if it was used again.
     pub(super) fn invalidate(&mut self, frame: Frame) -> Out {
         self.unlink(frame);
-        let used = self.state[frame as usize] & (MAIN | RETURNING | USES) != 0;
+        let used = self.state[frame as usize];
+        let used = used & QUEUE == MAIN || used & (RETURNING | USES) != 0;
         let ghost = used.then(|| self.ghosts.push());
         self.out(frame, ghost)
     }
@@ -456,14 +491,10 @@ impl Queues {
     }
 
     /// Takes a frame out of its queue.
+    #[inline]
     fn unlink(&mut self, frame: Frame) {
-        let list = match self.state[frame as usize] & (MAIN | FIRST | WAITS) {
-            0 => &mut self.small,
-            FIRST => &mut self.first,
-            MAIN => &mut self.main,
-            _ => &mut self.waiting,
-        };
-        list.unlink(&mut self.links, frame);
+        let queue = self.state[frame as usize] & QUEUE;
+        self.queues[place(queue)].unlink(&mut self.links, frame);
     }
 
     pub(super) fn capacity(&self) -> usize {
@@ -471,16 +502,16 @@ impl Queues {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.first.len() + self.small.len() + self.main.len() + self.waiting.len()
+        self.queues.iter().map(List::len).sum()
     }
 
     pub(super) fn explain(&self) -> [(&'static str, f64); 6] {
         [
-            ("first queue", self.first.len()),
-            ("small queue", self.small.len()),
+            ("first queue", self.queue(FIRST).len()),
+            ("small queue", self.queue(SMALL).len()),
             ("small queue, target", self.target),
-            ("main queue", self.main.len()),
-            ("waiting", self.waiting.len()),
+            ("main queue", self.queue(MAIN).len()),
+            ("waiting", self.queue(WAITS).len()),
             ("ghosts", self.ghosts.len()),
         ]
         .map(|(name, value)| (name, value as f64))
@@ -498,6 +529,12 @@ impl Queues {
         self.ghosts.has(at).then_some(at)
     }
 
+    /// The same, of a ghost that did not come back.
+    #[inline]
+    pub(super) fn in_reach(&self, low: u32, bits: u32) -> bool {
+        self.ghosts.in_reach(self.number(low, bits))
+    }
+
     /// Bits of a number that say which ghost it is.
     pub(super) fn ghost_bits(&self) -> u32 {
         self.ghosts.bits()
@@ -512,15 +549,15 @@ impl Queues {
     }
 
     pub(super) fn check(&self) -> Result<(), String> {
-        for (list, name, bits) in [
-            (&self.first, "first queue", FIRST | IN),
-            (&self.small, "small queue", IN),
-            (&self.main, "main queue", MAIN | IN),
-            (&self.waiting, "queue of those that wait", WAITS | IN),
+        for (queue, name) in [
+            (FIRST, "first queue"),
+            (SMALL, "small queue"),
+            (MAIN, "main queue"),
+            (WAITS, "queue of those that wait"),
         ] {
+            let list = self.queue(queue);
             list.check(&self.links, name)?;
-            let queue = MAIN | FIRST | WAITS | IN;
-            let wrong = |&frame: &Frame| self.state[frame as usize] & queue != bits;
+            let wrong = |&frame: &Frame| self.state[frame as usize] & (QUEUE | IN) != queue | IN;
             if let Some(frame) = list.iter(&self.links).find(wrong) {
                 return Err(format!("frame {frame} of the {name} says otherwise"));
             }
@@ -533,5 +570,20 @@ impl Queues {
             ));
         }
         self.ghosts.check()
+    }
+}
+
+impl Queues {
+    pub(super) fn resize(&mut self, capacity: usize) -> Result<(), PolicyError> {
+        let ghosts = Ghosts::new(most_ghosts(capacity))?;
+        self.worth.resize(ghosts.numbers())?;
+        self.links.grow(capacity)?;
+        grow(&mut self.state, capacity, 0)?;
+        grow(&mut self.stamp, capacity, 0)?;
+        // Stamps count from the old ghosts on; what was remembered is lost.
+        self.ghosts = ghosts.starting_at(self.ghosts.evictions());
+        self.capacity = capacity;
+        self.set(self.knobs);
+        Ok(())
     }
 }

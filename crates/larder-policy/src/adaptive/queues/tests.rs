@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 
 use super::super::knobs::Knobs;
-use super::Queues;
+use super::{FIRST, MAIN, Queues, SMALL, WAITS};
 use crate::FrameState;
 
 /// A small queue of this many thousandths.
@@ -34,7 +34,10 @@ fn what_comes_back_soon_enough_goes_to_the_main_queue() {
     assert!(core.returns(out[6]));
     core.insert(0, true, false);
     assert_eq!(
-        (core.first.len() + core.small.len(), core.main.len()),
+        (
+            core.queue(FIRST).len() + core.queue(SMALL).len(),
+            core.queue(MAIN).len()
+        ),
         (3, 1)
     );
     core.check().unwrap();
@@ -128,7 +131,7 @@ proptest! {
                 _ => {}
             }
             core.check().unwrap();
-            let lengths = [core.first.len(), core.small.len(), core.main.len(), core.waiting.len()];
+            let lengths = [core.queue(FIRST).len(), core.queue(SMALL).len(), core.queue(MAIN).len(), core.queue(WAITS).len()];
             let plains = [plain.first.len(), plain.small.len(), plain.main.len(), plain.waiting.len()];
             prop_assert_eq!(lengths, plains);
         }
@@ -306,7 +309,7 @@ fn what_came_first_stays_until_others_come_back_in_its_stead() {
     let mut core = Queues::new(100, knobs).unwrap();
     let leave = |core: &mut Queues| core.evict(|_, _| FrameState::Clean).unwrap();
     (0..100).for_each(|frame| core.insert(frame, false, false));
-    assert_eq!((core.first.len(), core.small.len()), (90, 10));
+    assert_eq!((core.queue(FIRST).len(), core.queue(SMALL).len()), (90, 10));
     // What came last leaves first, and nothing tells otherwise.
     let mut numbers = Vec::new();
     for _ in 0..20 {
@@ -314,35 +317,41 @@ fn what_came_first_stays_until_others_come_back_in_its_stead() {
         numbers.extend(out.ghost);
         core.insert(out.frame, false, false);
     }
-    assert_eq!((core.first.len(), core.small.len()), (90, 10));
+    assert_eq!((core.queue(FIRST).len(), core.queue(SMALL).len()), (90, 10));
     // A few come back, one after the other: from then on the oldest of all leave.
     for at in numbers {
         let out = leave(&mut core);
         assert!(core.returns(at));
         core.insert(out.frame, true, false);
     }
-    let (first, small) = (core.first.len(), core.small.len());
+    let (first, small) = (core.queue(FIRST).len(), core.queue(SMALL).len());
     for _ in 0..10 {
         let out = leave(&mut core);
         core.insert(out.frame, false, false);
     }
     assert_eq!(
-        (first - core.first.len(), core.small.len() - small),
+        (
+            first - core.queue(FIRST).len(),
+            core.queue(SMALL).len() - small
+        ),
         (10, 10)
     );
     // (A period is four departures here.) Uses of those that would have left by now speak for the rest of the first ones: what leaves is late again.
     for frame in 0..90 {
         core.touch(frame);
     }
-    let first = core.first.len();
+    let first = core.queue(FIRST).len();
     assert!(first > 50);
     for _ in 0..8 {
         let out = leave(&mut core);
         core.insert(out.frame, false, false);
     }
-    let first = core.first.len();
+    let first = core.queue(FIRST).len();
     let out = leave(&mut core);
-    assert!(out.ghost.is_some() && core.first.len() == first, "{core:?}");
+    assert!(
+        out.ghost.is_some() && core.queue(FIRST).len() == first,
+        "{core:?}"
+    );
     core.check().unwrap();
 }
 
@@ -355,7 +364,7 @@ fn a_shorter_small_queue_gives_its_oldest_to_the_first_ones_that_stay() {
         let out = core.evict(|_, _| FrameState::Clean).unwrap();
         core.insert(out.frame, false, false);
     }
-    assert_eq!((core.first.len(), core.small.len()), (98, 2));
+    assert_eq!((core.queue(FIRST).len(), core.queue(SMALL).len()), (98, 2));
     core.check().unwrap();
 }
 
@@ -383,11 +392,11 @@ fn what_may_not_leave_in_its_turn_waits_for_a_quarter_of_the_frames() {
             (gone, asked)
         };
         let (gone, asked) = turns(&mut core, &[91, 93]);
-        assert_eq!((gone[0], core.waiting.len(), asked), (90, 2, vec![]));
+        assert_eq!((gone[0], core.queue(WAITS).len(), asked), (90, 2, vec![]));
         assert!(!gone.contains(&91) && !gone.contains(&93), "{gone:?}");
         // A use takes one of them to the main queue. The other one is to be written, and waits again.
         core.touch(91);
-        assert_eq!((core.waiting.len(), core.main.len()), (1, 1));
+        assert_eq!((core.queue(WAITS).len(), core.queue(MAIN).len()), (1, 1));
         let (gone, asked) = turns(&mut core, &[93]);
         assert_eq!((gone.contains(&93), asked), (false, vec![93]));
         // As soon as it may, it leaves.
