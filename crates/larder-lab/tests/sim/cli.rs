@@ -658,3 +658,33 @@ fn rules_and_formats_are_listed() {
     let formats = home.json(&["trace", "formats", "--json"]);
     assert_eq!(formats["formats"].as_array().unwrap().len(), 25);
 }
+
+#[test]
+fn the_answer_becomes_the_settings_of_a_block_cache() {
+    let home = home();
+    let path = home.path().join("larder.toml");
+    fs::write(&path, "version = 1\n[pages]\nprezero = true\n").unwrap();
+    let sim = ["sim", "a.txt", "--policy", "fifo,arc,linux-2.4.7,opt"];
+    let asked = ["--size", "256KiB", "--settings", "larder.toml"];
+    let (code, out, err) = home.run(&[&sim[..], &asked].concat());
+    assert_eq!(code, 0, "{err}");
+    assert!(err.contains("larder.toml"), "{err}");
+    let settings = larder::settings::Settings::read(&path).unwrap();
+    assert!(settings.pages().prezero, "the rest of the file stays");
+    let storage = larder_cache::MemoryStorage::default();
+    let cache = larder_cache::BlockCache::builder(storage).settings(&settings);
+    let stats = cache.build().unwrap().stats();
+    assert_eq!(stats.capacity * 4096, 256 << 10);
+    assert!(out.contains(&format!(": {};", stats.policy)), "{out}");
+    assert!(settings.evidence("cache", "policy").is_some());
+    for (more, said) in [
+        (&["--size", "1%,2%"][..], "one trace"),
+        (&[], "--size"),
+        (&["--size", "10", "b.txt"], "one trace"),
+    ] {
+        let all = [&sim[..], more, &["--settings", "larder.toml"]].concat();
+        let (code, _, err) = home.run(&all);
+        assert_eq!(code, 2, "{err}");
+        assert!(err.contains(said), "{err}");
+    }
+}

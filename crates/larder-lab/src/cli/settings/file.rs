@@ -184,7 +184,7 @@ fn noise(run: &RunRecord) -> String {
 }
 
 /// Whether the library takes this text: its own reader is asked, so that the two can never disagree.
-fn validate(text: &str) -> Result<(), String> {
+pub(super) fn validate(text: &str) -> Result<(), String> {
     text.parse::<Read>().map(drop).map_err(|e| e.to_string())
 }
 

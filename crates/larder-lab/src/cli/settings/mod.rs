@@ -1,5 +1,6 @@
 //! `settings`: what was measured, as a file that the library reads.
 
+mod cache;
 mod file;
 
 use std::io::Write;
@@ -14,6 +15,8 @@ use super::output::print_json;
 use super::{output, results};
 use crate::machine;
 use crate::model::{Analysis, RunRecord};
+use cache::write_keeping_cache;
+pub(super) use cache::{CacheChoice, write_cache};
 use file::Settings;
 
 /// Settings for the library, from the latest runs on this machine.
@@ -96,7 +99,7 @@ pub(super) fn run(global: &Global, args: &SettingsArgs, out: &mut dyn Write) -> 
                 Some(path) => path.clone(),
                 None => results::beside(global, NAME)?,
             };
-            output::write_file(&path, &text)?;
+            write_keeping_cache(&path, &text)?;
             if global.json {
                 print_json(out, &json!({ "schema": 1, "written": path }))
             } else {
@@ -124,7 +127,7 @@ pub(super) fn write(
     if settings.is_empty() {
         return Ok(None);
     }
-    output::write_file(&path, &settings.to_toml())?;
+    write_keeping_cache(&path, &settings.to_toml())?;
     Ok(Some(path))
 }
 

@@ -25,6 +25,7 @@ Examples:
   larder sim zipf: loop:blocks=2000 --size 1000         made here, no file needed
   larder sim dbench:clients=16                          16 clients of dbench's loadfile (Debian: dbench)
   larder sim disk.spc.gz --disk=seek=4,rate=160         what a disk then reads and writes, and how long that takes
+  larder sim disk.spc.gz --size 256MiB --settings larder.toml    a block cache's rule and size, for the library
   larder sim *.txt --json > rows.jsonl                  a line of JSON for each trace, rule and size
   larder sim plan *.txt --shards 16                     what each of 16 machines would do (see docs/simulator.md)")]
 pub(in crate::cli) struct Sim {
@@ -35,6 +36,9 @@ pub(in crate::cli) struct Sim {
     /// Also write a page with charts here.
     #[arg(long, value_name = "FILE.html")]
     pub(super) html: Option<PathBuf>,
+    /// Write the best rule that a block cache has, and the size, into this settings file: of one trace and one --size.
+    #[arg(long, value_name = "FILE", requires = "size", conflicts_with = "mrc")]
+    pub(super) settings: Option<PathBuf>,
     /// Print comma-separated values.
     #[arg(long, conflicts_with = "json")]
     pub(super) csv: bool,

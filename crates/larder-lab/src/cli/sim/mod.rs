@@ -21,8 +21,9 @@ use work::{Bend, How, Wanted, rows_of};
 use super::failure::{Failure, Outcome};
 use super::global::Global;
 use super::output;
+use super::settings::{CacheChoice, write_cache};
 use larder_sim::workload::MADE;
-use larder_sim::{Row, choices};
+use larder_sim::{DEFAULT, Row, choices};
 
 pub(super) fn run(global: &Global, args: &Sim, out: &mut dyn Write) -> Outcome {
     if let Some(batch) = &args.batch {
@@ -42,6 +43,12 @@ pub(super) fn run(global: &Global, args: &Sim, out: &mut dyn Write) -> Outcome {
     if args.mrc {
         return mrc(global, args, out);
     }
+    let one = args.what.traces.len() == 1 && args.what.sizes()?.len() == 1;
+    if args.settings.is_some() && !one {
+        return Err(Failure::usage(
+            "--settings takes the rule of one trace at one --size; name one of each",
+        ));
+    }
     let Simulated {
         rows,
         bends,
@@ -52,6 +59,11 @@ pub(super) fn run(global: &Global, args: &Sim, out: &mut dyn Write) -> Outcome {
         output::hint(global, &format!("wrote {}", path.display()));
     }
     print::rows(global, &rows, &bends, args.csv, out)?;
+    if let Some(path) = &args.settings {
+        let choice = cache_choice(&rows, args.what.reading.block_size)?;
+        write_cache(path, &choice)?;
+        output::hint(global, &format!("wrote {}", path.display()));
+    }
     failed.map_or(Ok(()), Err)
 }
 
@@ -132,6 +144,29 @@ fn workloads(global: &Global, out: &mut dyn Write) -> Outcome {
         "What is not named is as shown: zipf: and zipf:alpha=0.9 are traces, too. The same name is the same trace everywhere."
     )?;
     Ok(())
+}
+
+/// The best of those rules that a block cache has: of equal ones LRU, then the default, then the first.
+fn cache_choice(rows: &[Row], block_size: u32) -> Result<CacheChoice, Failure> {
+    let known = |row: &&Row| larder_policy::rules().iter().any(|r| r.name == row.policy);
+    let order = |row: &&Row| (row.tally.misses, row.policy != "lru", row.policy != DEFAULT);
+    let best = rows.iter().filter(known).min_by_key(order);
+    let best = best.ok_or_else(|| {
+        Failure::usage(
+            "--settings: a block cache has none of these rules; see larder_policy::rules",
+        )
+    })?;
+    Ok(CacheChoice {
+        policy: best.policy.clone(),
+        bytes: best.size as u64 * u64::from(block_size),
+        because: format!(
+            "{:.2} % hits on {} with {} blocks, the most of {} rules",
+            best.hit_percent(),
+            best.trace,
+            best.size,
+            rows.iter().filter(known).count()
+        ),
+    })
 }
 
 /// What came of the traces, and the failure of the last one that could not be read.
