@@ -12,6 +12,7 @@
 //! | `profile` | the heap profile at the program's word |
 //! | `start` | what happens when the library is loaded |
 //! | `report` | what is written at the program's end, where it is asked for |
+//! | `own` | the allocator of the library's own Rust code |
 //! | `tls` | thread-local variables without the loader |
 //! | `unwind` | the unwinder, loaded when it is needed; the checking malloc, which walks stacks from the first block on, links it |
 //!
@@ -30,6 +31,7 @@ mod c;
 mod errno;
 mod info;
 mod operators;
+mod own;
 mod profile;
 mod replaced;
 mod report;

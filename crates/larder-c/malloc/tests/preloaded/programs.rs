@@ -186,6 +186,11 @@ fn operators_that_the_program_replaces_are_called_by_all_forms() {
     suite("replaced.cpp", 20, plain);
 }
 
+#[test]
+fn a_program_may_have_a_malloc_inside() {
+    suite("own_malloc.c", 20, plain);
+}
+
 /// What programs call, under the names that they call; whatever else left would take another library's place.
 #[test]
 fn nothing_else_leaves_the_library() {
