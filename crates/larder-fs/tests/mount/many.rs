@@ -50,3 +50,35 @@ fn a_working_directory_keeps_its_name() {
         own.to_str().unwrap()
     );
 }
+
+#[test]
+fn find_sees_every_size() {
+    let Some(mounted) =
+        mounted(|options| options.cache_bytes(1 << 20).coherence(Coherence::Exclusive))
+    else {
+        return;
+    };
+    for directory in 0..20 {
+        let path = mounted.source.join(format!("{directory}"));
+        fs::create_dir(&path).unwrap();
+        for file in 0..100 {
+            fs::write(path.join(format!("{file}")), vec![1; file % 4 * 512]).unwrap();
+        }
+    }
+    let most = mounted.mount.stats().most_inodes;
+    assert!(most < 1000);
+    for _ in 0..3 {
+        for blocks in 0..4 {
+            let mut find = Command::new("timeout");
+            find.args(["60", "find", "-type", "f", "-size", &blocks.to_string()]);
+            let found = find.current_dir(&mounted.at).output().unwrap();
+            assert!(found.status.success(), "{found:?}");
+            let lines = found.stdout.iter().filter(|byte| **byte == b'\n');
+            assert_eq!(lines.count(), 500, "files of {blocks} blocks");
+        }
+        soon(
+            || mounted.mount.stats().inodes <= most + most / 4,
+            "the others go",
+        );
+    }
+}
