@@ -6,22 +6,27 @@ use std::process::{Command, Stdio};
 
 use larder_fs::Coherence;
 
-use crate::{mounted, soon};
+use crate::{Mounted, mounted, soon};
+
+/// A source of 20 directories with 100 files each, whose contents are those of their numbers, and fewer inodes than these.
+pub(crate) fn with_many(content: impl Fn(usize, usize) -> Vec<u8>) -> Option<Mounted> {
+    let small = mounted(|options| options.cache_bytes(1 << 20).coherence(Coherence::Exclusive))?;
+    for directory in 0..20 {
+        let path = small.source.join(format!("{directory}"));
+        fs::create_dir(&path).unwrap();
+        for file in 0..100 {
+            fs::write(path.join(format!("{file}")), content(directory, file)).unwrap();
+        }
+    }
+    assert!(small.mount.stats().most_inodes < 1000);
+    Some(small)
+}
 
 #[test]
 fn a_working_directory_keeps_its_name() {
-    let Some(mounted) =
-        mounted(|options| options.cache_bytes(1 << 20).coherence(Coherence::Exclusive))
-    else {
+    let Some(mounted) = with_many(|_, _| Vec::new()) else {
         return;
     };
-    for directory in 0..20 {
-        let path = mounted.source.join(format!("{directory}"));
-        fs::create_dir(&path).unwrap();
-        for file in 0..100 {
-            fs::write(path.join(format!("{file}")), "").unwrap();
-        }
-    }
     let own = mounted.at.join("7");
     let mut shell = Command::new("sh")
         .args(["-c", "read line; exec readlink /proc/self/cwd"])
@@ -53,20 +58,10 @@ fn a_working_directory_keeps_its_name() {
 
 #[test]
 fn find_sees_every_size() {
-    let Some(mounted) =
-        mounted(|options| options.cache_bytes(1 << 20).coherence(Coherence::Exclusive))
-    else {
+    let Some(mounted) = with_many(|_, file| vec![1; file % 4 * 512]) else {
         return;
     };
-    for directory in 0..20 {
-        let path = mounted.source.join(format!("{directory}"));
-        fs::create_dir(&path).unwrap();
-        for file in 0..100 {
-            fs::write(path.join(format!("{file}")), vec![1; file % 4 * 512]).unwrap();
-        }
-    }
     let most = mounted.mount.stats().most_inodes;
-    assert!(most < 1000);
     for _ in 0..3 {
         for blocks in 0..4 {
             let mut find = Command::new("timeout");
