@@ -157,6 +157,24 @@ fn handles_and_stock_share_their_rounds() {
 }
 
 #[test]
+fn a_put_turns_to_an_empty_previous_magazine_alone() {
+    each_mode(2, 2, |stock| {
+        let mut pair = Pair::none();
+        assert!(!pair.turn_to_put(1), "there is no magazine");
+        pair.equip(&stock).unwrap();
+        assert!(pair.try_put(1) && pair.try_put(2) && !pair.try_put(3));
+        assert!(pair.turn_to_put(3), "the other magazine is empty");
+        assert!(pair.try_put(4) && !pair.try_put(5));
+        assert!(!pair.turn_to_put(5), "both are full");
+        assert_eq!((pair.try_get(), pair.try_get()), (Some(4), Some(3)));
+        assert!(!pair.turn_to_put(5), "the other magazine is full");
+        assert_eq!((pair.turn(), pair.try_get()), (Some(2), Some(1)));
+        assert_eq!(pair.len(), 0);
+        pair.give_up(&stock);
+    });
+}
+
+#[test]
 fn a_handle_takes_what_lies_in_the_cpu_layer_before_it_fails() {
     each_mode(50, 50, |stock| {
         let tokens = Tokens::new(3);

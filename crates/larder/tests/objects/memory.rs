@@ -39,6 +39,23 @@ fn burst(cache: &RawCache, n: usize, keep: usize) -> Vec<NonNull<u8>> {
 }
 
 #[test]
+fn slabs_of_small_objects_alone_are_populated() {
+    for mode in modes() {
+        let calls = |size| {
+            let family = family(mode);
+            let cache = RawCache::new(&family, layout(size, 8)).unwrap();
+            put(&cache, cache.get().unwrap());
+            family.pool().stats().populate_calls
+        };
+        assert!(calls(64) > 0 && calls(8 << 10) > 0);
+        // A program may never touch the ends of larger ones.
+        for size in [(8 << 10) + 8, 16 << 10, 32 << 10, 64 << 10] {
+            assert_eq!(calls(size), 0, "{size} bytes");
+        }
+    }
+}
+
+#[test]
 fn what_an_interval_did_not_need_goes_back_in_a_few() {
     for mode in modes() {
         let family = eager(mode);

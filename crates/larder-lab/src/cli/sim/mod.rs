@@ -152,9 +152,11 @@ fn cache_choice(rows: &[Row], block_size: u32) -> Result<CacheChoice, Failure> {
     let order = |row: &&Row| (row.tally.misses, row.policy != "lru", row.policy != DEFAULT);
     let best = rows.iter().filter(known).min_by_key(order);
     let best = best.ok_or_else(|| {
-        Failure::usage(
-            "--settings: a block cache has none of these rules; see larder_policy::rules",
-        )
+        let known: Vec<_> = larder_policy::rules().iter().map(|r| r.name).collect();
+        Failure::usage(format!(
+            "--settings: a block cache has none of these rules; simulate one of {}",
+            known.join(", ")
+        ))
     })?;
     Ok(CacheChoice {
         policy: best.policy.clone(),

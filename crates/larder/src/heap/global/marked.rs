@@ -67,7 +67,7 @@ pub fn alloc_counted_or(size: usize, class: usize, slow: impl FnOnce(usize) -> *
 #[must_use]
 pub fn try_alloc_near(size: usize) -> Option<NonNull<u8>> {
     let heap = slot::quick_heap()?;
-    // SAFETY: as above.
+    // SAFETY: the program's heap has marks, and both functions found the class of this size.
     let round = unsafe {
         if let Some(class) = small_class(size) {
             heap.turn_marked(class)
