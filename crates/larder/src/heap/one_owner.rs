@@ -14,6 +14,7 @@ use super::class::{
 };
 use super::classes::{Classes, Quiet};
 use super::error::AllocError;
+use super::resize::run_bytes;
 use crate::magazine::Pair;
 use crate::objects::{KEPT, Misuse, ObjectError, RawCache, View};
 
@@ -28,8 +29,8 @@ const CALLS: u64 = 32;
 const BUSY: u32 = 8;
 /// Exchanges of a class without magazines, in a heap that is sparing: an object that is taken and put twice.
 const SPARING: u8 = 4;
-/// A request that takes less than all but this share of the run gets another.
-const KEPT_SHARE: usize = 8;
+/// A request that takes less than all but this share of the run gets another. A long run has a fifth more than was asked for at most.
+const KEPT_SHARE: usize = 4;
 /// One for each number that a page's owner may have as a class of these. Models have no kept numbers.
 const PAIRS: usize = if KEPT > CLASSES { KEPT } else { CLASSES + 1 };
 
@@ -879,12 +880,18 @@ impl Heap {
         }
         // It may be a part of what is taken now.
         self.end_kept();
-        self.account().room(bytes)?;
-        self.spare_for_run(bytes);
+        let room = self.account().room(bytes)?;
         let object = if zeroed {
+            self.spare_for_run(bytes);
             self.classes.alloc_large_zeroed(layout)
         } else {
-            self.classes.alloc_large(layout)
+            let long = Some(run_bytes(bytes)).filter(|&long| long <= room);
+            let long = long.and_then(|long| Layout::from_size_align(long, layout.align()).ok());
+            let long = long.unwrap_or(layout);
+            self.spare_for_run(long.size());
+            let object = self.classes.alloc_large(long);
+            // Where memory is short, no more than there must be.
+            object.or_else(|_| self.classes.alloc_large(layout))
         }?;
         let bytes = self.classes.family().large_bytes(object).unwrap_or(bytes);
         self.account().take_large(bytes);
@@ -1246,8 +1253,18 @@ mod tests {
             assert_eq!(out(), 2 * mib, "one is kept");
             heap.trim();
             let large = heap.alloc(layout(65 * mib)).unwrap();
+            assert_eq!(heap.stats().large_bytes, 80 * mib, "of four lengths");
             heap.dealloc(large, layout(65 * mib));
-            assert_eq!(heap.stats().stocked_bytes, 65 * mib, "of any size");
+            assert_eq!(heap.stats().stocked_bytes, 80 * mib, "of any size");
+            assert_eq!(heap.alloc(layout(65 * mib)), Ok(large), "the same again");
+            heap.dealloc(large, layout(65 * mib));
+            heap.set_limit(70 * mib);
+            heap.trim();
+            let large = heap.alloc(layout(65 * mib)).unwrap();
+            assert_eq!(heap.stats().large_bytes, 65 * mib, "what there is room for");
+            heap.dealloc(large, layout(65 * mib));
+            heap.set_limit(usize::MAX);
+            heap.trim();
             let last = heap.alloc(layout(2 * mib)).unwrap();
             heap.dealloc(last, layout(2 * mib));
         }

@@ -96,6 +96,23 @@ pub(super) fn with_headroom(bytes: usize) -> usize {
     bytes.saturating_add(bytes / 2)
 }
 
+/// Runs of more bytes have one of four lengths between two powers of two, as jemalloc's: then a run begins where another began before it,
+/// at pages that are backed, and one that grows a little stays as it is. What is over is not touched.
+const MOST_EXACT: usize = 2 << 20;
+const LENGTHS: usize = 4;
+
+/// Bytes of a run of pages for so many.
+pub(super) fn run_bytes(bytes: usize) -> usize {
+    if bytes <= MOST_EXACT {
+        return bytes;
+    }
+    // A quarter of the power of two below.
+    let step = (bytes - 1)
+        .checked_ilog2()
+        .map_or(1, |log| (1 << log) / LENGTHS);
+    bytes.checked_next_multiple_of(step).unwrap_or(bytes)
+}
+
 impl Heap {
     /// Makes a run of pages larger or smaller where it is; false when it stays as it was.
     ///
@@ -106,14 +123,18 @@ impl Heap {
         let Ok(has) = family.large_bytes(object) else {
             return false;
         };
-        let more = bytes.saturating_sub(has);
-        if more > 0 {
+        let mut long = run_bytes(bytes);
+        if bytes > has {
             // It may lie behind this one.
             self.end_kept();
+        } else {
+            long = long.min(has);
         }
-        // SAFETY: the caller's promise.
-        let done = self.account().room(more).is_ok()
-            && unsafe { family.resize_large(object, bytes) }.unwrap_or(false);
+        let done = [long, bytes].into_iter().any(|to| {
+            self.account().room(to.saturating_sub(has)).is_ok()
+                // SAFETY: the caller's promise.
+                && unsafe { family.resize_large(object, to) }.unwrap_or(false)
+        });
         let now = family.large_bytes(object).unwrap_or(has);
         if now > has {
             self.account().take_large(now - has);
