@@ -1,14 +1,17 @@
 //! Open files: reading, writing, and what makes content safe.
 
+use std::ops::Range;
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, OnceLock, PoisonError, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, OnceLock, PoisonError};
+use std::time::Duration;
 
 use larder_cache::{BlockRef, CacheError, CacheHandle, CachedFile};
+use parking_lot::{RwLockReadGuard, RwLockWriteGuard};
 use rustix::fs::{FallocateFlags, Mode as Permissions, SeekFrom};
 use rustix::io::Errno;
 
-use crate::filesystem::{FileSystem, Ours, errno};
+use crate::filesystem::{FileSystem, Ours, STARTERS, errno};
 use crate::inode::{Inode, Opened};
 use crate::options::Coherence;
 use crate::system::Sys;
@@ -30,11 +33,98 @@ pub(crate) struct OpenFile {
 }
 
 fn shared(inode: &Inode) -> RwLockReadGuard<'_, ()> {
-    inode.io.read().unwrap_or_else(PoisonError::into_inner)
+    inode.io.read()
 }
 
 fn alone(inode: &Inode) -> RwLockWriteGuard<'_, ()> {
-    inode.io.write().unwrap_or_else(PoisonError::into_inner)
+    inode.io.write()
+}
+
+/// An open file that neither becomes shorter nor gets other content from elsewhere while this is there.
+struct Steady(Arc<OpenFile>);
+
+impl Steady {
+    fn new(file: &Arc<OpenFile>) -> Self {
+        std::mem::forget(shared(&file.inode));
+        Self(Arc::clone(file))
+    }
+}
+
+impl Drop for Steady {
+    fn drop(&mut self) {
+        // SAFETY: `new` took the lock for reading and dropped no guard of it. Another thread may give it back: that is what the
+        // feature `send_guard` is for.
+        unsafe { self.0.inode.io.force_unlock_read() }
+    }
+}
+
+/// A read of which not all is in memory.
+pub(crate) struct Reading {
+    file: Steady,
+    offset: u64,
+    len: usize,
+    block: usize,
+}
+
+impl Reading {
+    fn cached(&self) -> &CachedFile {
+        &self.file.0.cached
+    }
+
+    fn blocks(&self) -> Range<u64> {
+        let end = self.offset + self.len as u64;
+        self.offset / self.block as u64..end.div_ceil(self.block as u64)
+    }
+
+    /// What is asked for of these blocks.
+    fn pieces<'p>(&self, pages: &'p [BlockRef<'_>]) -> Vec<&'p [u8]> {
+        let mut from = (self.offset % self.block as u64) as usize;
+        let mut left = self.len;
+        let piece = |page: &'p BlockRef<'_>| {
+            let n = left.min(self.block - from);
+            let piece = &page[from..from + n];
+            (left, from) = (left - n, 0);
+            piece
+        };
+        pages.iter().map(piece).collect()
+    }
+
+    /// All blocks, if they are in memory and this waits for no other thread.
+    fn hit<'f>(
+        &'f self,
+        handle: &mut CacheHandle,
+    ) -> Result<Option<Vec<BlockRef<'f>>>, CacheError> {
+        handle.request(|handle| {
+            // From the end: a sequential reader finds the first ones, which came ahead, and misses the last. They would be used
+            // twice, here and by the read that follows.
+            let blocks = self.blocks().rev();
+            let pages = blocks.map(|index| handle.try_read(self.cached(), index));
+            let pages = pages.collect::<Result<Option<Vec<_>>, _>>()?;
+            Ok(pages.map(|mut pages| {
+                pages.reverse();
+                pages
+            }))
+        })
+    }
+
+    /// Reads, and waits for the source.
+    pub(crate) fn wait<T>(
+        &self,
+        handle: &mut CacheHandle,
+        reply: impl FnOnce(&[&[u8]]) -> T,
+    ) -> Sys<T> {
+        let mut pages = Vec::new();
+        match handle.read_many(self.cached(), self.blocks(), &mut pages) {
+            Ok(()) => Ok(reply(&self.pieces(&pages))),
+            // More blocks than the cache can hold at a time go one by one.
+            Err(CacheError::Pinned { .. }) => {
+                let all = copy_blocks(handle, self.cached(), self.blocks()).map_err(cache_errno)?;
+                let within = (self.offset % self.block as u64) as usize;
+                Ok(reply(&[&all[within..within + self.len]]))
+            }
+            Err(error) => Err(errno(&error)),
+        }
+    }
 }
 
 fn cache_errno(error: CacheError) -> Errno {
@@ -131,55 +221,55 @@ impl FileSystem {
         self.write_back(&file.inode, &file.opened)
     }
 
-    /// Reads, and hands the pieces to `reply`.
+    /// Reads, if all is in memory, and hands the pieces to `reply`. Else the read is yet to be done.
     pub(crate) fn read<T>(
         &self,
         handle: &mut CacheHandle,
-        file: &OpenFile,
+        file: &Arc<OpenFile>,
         offset: u64,
         len: usize,
         reply: impl FnOnce(&[&[u8]]) -> T,
-    ) -> Sys<T> {
-        let inode = &file.inode;
-        let _turn = shared(inode);
-        let size = inode.size.load(Ordering::Acquire);
-        let len = (len as u64).min(size.saturating_sub(offset)) as usize;
-        if len == 0 {
-            return Ok(reply(&[]));
+    ) -> Sys<Result<T, Reading>> {
+        let mut reading = Reading {
+            file: Steady::new(file),
+            offset,
+            len,
+            block: self.cache.block_size(),
+        };
+        let size = file.inode.size.load(Ordering::Acquire);
+        reading.len = (len as u64).min(size.saturating_sub(offset)) as usize;
+        if reading.len == 0 {
+            return Ok(Ok(reply(&[])));
         }
         self.counters
             .read_bytes
-            .fetch_add(len as u64, Ordering::Relaxed);
-        let block = self.cache.block_size();
-        let (first, within) = (offset / block as u64, (offset % block as u64) as usize);
-        if within + len <= block {
-            let page = handle.read(&file.cached, first).map_err(cache_errno)?;
-            return Ok(reply(&[&page[within..within + len]]));
-        }
-        let last = (offset + len as u64 - 1) / block as u64;
-        let mut pages: Vec<BlockRef<'_>> = Vec::with_capacity((last - first + 1) as usize);
-        match handle.read_many(&file.cached, first..last + 1, &mut pages) {
-            Ok(()) => {}
-            // More blocks than the cache can hold at a time go one by one.
+            .fetch_add(reading.len as u64, Ordering::Relaxed);
+        let pages = reading.hit(handle).map_err(cache_errno)?;
+        let reply = pages.map(|pages| reply(&reading.pieces(&pages)));
+        Ok(reply.ok_or(reading))
+    }
+
+    /// Has a thread of the cache read, and hand the pieces to `reply`.
+    pub(crate) fn read_later(
+        &self,
+        reading: Reading,
+        reply: impl Fn(Sys<&[&[u8]]>) + Send + 'static,
+    ) {
+        let (file, blocks) = (Arc::clone(&reading.file.0), reading.blocks());
+        let cache = self.cache.clone();
+        let done = move |pages: Result<Vec<BlockRef<'_>>, CacheError>| match pages {
+            Ok(pages) => reply(Ok(&reading.pieces(&pages))),
             Err(CacheError::Pinned { .. }) => {
-                let all =
-                    copy_blocks(handle, &file.cached, first..last + 1).map_err(cache_errno)?;
-                return Ok(reply(&[&all[within..within + len]]));
+                let waited = reading.wait(&mut cache.handle(), |pieces| reply(Ok(pieces)));
+                if let Err(error) = waited {
+                    reply(Err(error));
+                }
             }
-            Err(error) => return Err(errno(&error)),
-        }
-        let mut left = len;
-        let pieces: Vec<&[u8]> = pages
-            .iter()
-            .enumerate()
-            .map(|(at, page)| {
-                let from = if at == 0 { within } else { 0 };
-                let n = left.min(block - from);
-                left -= n;
-                &page[from..from + n]
-            })
-            .collect();
-        Ok(reply(&pieces))
+            Err(error) => reply(Err(errno(&error))),
+        };
+        let starter = &self.starters[file.inode.id as usize % STARTERS];
+        let mut starter = starter.lock().unwrap_or_else(PoisonError::into_inner);
+        starter.start_read(&file.cached, blocks, done);
     }
 
     /// Writes, at the end if the file was opened so. `cached` is what the kernel kept of a mapping. Returns how many bytes.
@@ -250,10 +340,10 @@ impl FileSystem {
                 let end = at + n as u64;
                 // Nothing of the block stays as it was.
                 let whole = within == 0 && (n as u64 == block || end >= size);
-                let page = match whole {
+                let page = with_room(|| match whole {
                     true => handle.overwrite_until(cached, index, end),
                     false => handle.write_until(cached, index, end),
-                };
+                });
                 match page {
                     Ok(mut page) => page[within..within + n].copy_from_slice(&data[done..done + n]),
                     Err(error) => return (done, Err(error)),
@@ -441,14 +531,26 @@ fn backing_len(opened: &Opened, size: u64, grows: bool) -> Sys<()> {
     Ok(())
 }
 
+/// Gets a block for a thread that holds none. A small part of the cache may be held by answers that are on their way to the kernel:
+/// they let go of it soon.
+fn with_room<T>(mut get: impl FnMut() -> Result<T, CacheError>) -> Result<T, CacheError> {
+    for _ in 0..1000 {
+        match get() {
+            Err(CacheError::Pinned { .. }) => std::thread::sleep(Duration::from_millis(1)),
+            got => return got,
+        }
+    }
+    get()
+}
+
 fn copy_blocks(
     handle: &mut CacheHandle,
     cached: &CachedFile,
-    blocks: std::ops::Range<u64>,
+    blocks: Range<u64>,
 ) -> Result<Vec<u8>, CacheError> {
     let mut all = Vec::new();
     for index in blocks {
-        all.extend_from_slice(&handle.read(cached, index)?);
+        all.extend_from_slice(&with_room(|| handle.read(cached, index))?);
     }
     Ok(all)
 }

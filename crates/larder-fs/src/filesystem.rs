@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use larder_cache::{BlockCache, CacheError, CachedFile, FileId};
+use larder_cache::{BlockCache, CacheError, CacheHandle, CachedFile, FileId};
 use rustix::fs::{OFlags, Timespec, Timestamps, UTIME_OMIT};
 use rustix::io::Errno;
 
@@ -25,6 +25,7 @@ use crate::stats::Counters;
 use crate::system::{Attr, Identity, ProcFds, Sys, Time, now, stat};
 use crate::table::Table;
 use crate::upkeep::Notes;
+use crate::waiting::Waiting;
 
 /// Whether this mount changed a file itself just now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +37,9 @@ pub(crate) enum Ours {
     /// Its time of modification too.
     Times,
 }
+
+/// A few, so that threads seldom wait for each other, and programs that read several files do not look random.
+pub(crate) const STARTERS: usize = 8;
 
 pub(crate) struct FileSystem {
     pub(crate) mode: Mode,
@@ -55,12 +59,16 @@ pub(crate) struct FileSystem {
     pub(crate) directories: Table<OpenDirectory>,
     pub(crate) cache: BlockCache,
     pub(crate) source: Arc<Source>,
-    pub(crate) counters: Counters,
+    pub(crate) counters: Arc<Counters>,
     pub(crate) space: Space,
     pub(crate) notes: Notes,
     /// Inodes whose data is open, or was a moment ago.
     pub(crate) active: Mutex<HashMap<u64, Arc<Inode>>>,
     pub(crate) gate: Arc<Gate>,
+    pub(crate) waiting: Arc<Waiting>,
+    /// Begin the reads that wait. All reads of a file go through the same one, by whatever thread they come, so that it sees which
+    /// are sequential.
+    pub(crate) starters: [Mutex<CacheHandle>; STARTERS],
     pub(crate) folders: Folders,
     /// Largest request.
     pub(crate) max_write: usize,
@@ -234,7 +242,7 @@ impl FileSystem {
 
     /// Blocks of a file that others have changed are read anew.
     fn forget_content(&self, inode: &Inode, size: u64) {
-        let _io = inode.io.write().unwrap_or_else(PoisonError::into_inner);
+        let _io = inode.io.write();
         if let Ok(cached) = self.cached(inode) {
             // Nothing of it is dirty, so nothing is lost; a block that is held was just read.
             cached.discard();
@@ -295,7 +303,7 @@ impl FileSystem {
 
     /// When all of a file is with the source, its size and time follow.
     pub(crate) fn settle(&self, inode: &Inode, opened: &Opened) -> Sys<()> {
-        let _io = inode.io.write().unwrap_or_else(PoisonError::into_inner);
+        let _io = inode.io.write();
         self.settle_held(inode, opened)
     }
 

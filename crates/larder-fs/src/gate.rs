@@ -82,14 +82,11 @@ impl Gate {
         self.wake.notify_all();
     }
 
-    /// Waits for the source by `work`; another thread is let in if that takes long as a rule.
+    /// Waits for the source by `work`; if that takes long as a rule and this thread answers requests, another one is let in.
     pub(crate) fn outside<T>(&self, what: For, work: impl FnOnce() -> T) -> T {
-        if !INSIDE.get() {
-            return work();
-        }
         let mean = &self.means[what as usize];
         let average = mean.load(Ordering::Relaxed);
-        let slow = u128::from(average) > SLOW.as_nanos();
+        let slow = INSIDE.get() && u128::from(average) > SLOW.as_nanos();
         if slow {
             INSIDE.set(false);
             let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);

@@ -8,11 +8,12 @@ use std::collections::{HashMap, VecDeque};
 use std::ops::Deref;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
 use larder::objects::{Family, ObjectCache, OwnedObject};
 use larder_cache::CachedFile;
+use parking_lot::RwLock;
 use rustix::fs::FileType;
 use rustix::io::Errno;
 

@@ -18,7 +18,7 @@
 // A file uses what lies below it:
 //
 //     mount > control, attach > upkeep, transport > data, directories, names, attributes, folders > filesystem
-//           > inode > source, table > gate, stats, system, options, error
+//           > inode > source, table > gate, waiting, stats, system, options, error
 //
 // `transport` hands its numbers of open files to `inode` and `data`, which only keep them.
 mod attach;
@@ -42,6 +42,7 @@ mod system;
 mod table;
 mod transport;
 mod upkeep;
+mod waiting;
 
 pub use control::{Control, Tune, mounts};
 pub use error::FsError;

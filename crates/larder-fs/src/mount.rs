@@ -29,6 +29,7 @@ use crate::stats::{Counters, MountStats};
 use crate::system::{Identity, ProcFds, is_network, raise_descriptors, stat};
 use crate::table::Table;
 use crate::transport::{Device, Worker, clone_device, greet};
+use crate::waiting::{WAITING_BYTES, Waiting};
 
 /// The smallest cache.
 const LEAST_BYTES: usize = 1 << 20;
@@ -41,6 +42,8 @@ struct Budget {
     blocks: usize,
     inodes: usize,
     max_write: usize,
+    /// Reads that may wait for the source while no thread waits with them.
+    waiting: usize,
 }
 
 impl Budget {
@@ -55,9 +58,10 @@ impl Budget {
         let most = (bytes / 32 / threads).clamp(128 << 10, 1 << 20);
         let max_write = 1 << most.ilog2();
         let inodes = (bytes / 8).max(256 << 10);
+        let waiting = (bytes >> 14).min(1000);
         let page = larder::os::page_size();
         let rest = bytes
-            .saturating_sub(inodes + threads * max_write)
+            .saturating_sub(inodes + threads * max_write + waiting * WAITING_BYTES)
             .max(bytes / 4);
         let pages = (rest / (page + PAGE_TABLES)).max(64);
         Ok(Self {
@@ -65,6 +69,7 @@ impl Budget {
             // Each takes a descriptor of the source's file, and some have two.
             inodes: (inodes / INODE_BYTES).min(descriptors / 2).max(256),
             max_write,
+            waiting,
         })
     }
 }
@@ -156,6 +161,11 @@ impl MountOptions {
         (at_a_time * 4).min(at_a_time + 16).min(room.max(at_a_time))
     }
 
+    /// Reads of the source that are under way at a time. A small cache has no room for the blocks of many.
+    fn reads_at_a_time(&self) -> usize {
+        (self.cache_bytes >> 18).clamp(4, 16)
+    }
+
     /// All that is there before it is mounted.
     pub(crate) fn prepare(&self, source_path: &Path) -> Result<FileSystem, FsError> {
         let at_source = |error: Errno| FsError::Source {
@@ -185,6 +195,7 @@ impl MountOptions {
             .most_bytes(most.blocks)
             .policy(&self.rule)
             .read_ahead(self.read_ahead / larder::os::page_size())
+            .read_threads(self.reads_at_a_time())
             .dirty_age(self.dirty_age)
             .dirty_share(self.dirty_share)
             .build()?;
@@ -211,13 +222,15 @@ impl MountOptions {
             inodes,
             files: Table::new(1 << 20).map_err(|error| memory(&error))?,
             directories: Table::new(1 << 20).map_err(|error| memory(&error))?,
-            cache,
             source,
-            counters: Counters::new(),
+            counters: Arc::new(Counters::new()),
             space: Space::default(),
             notes: crate::upkeep::Notes::default(),
             active: Mutex::default(),
             gate,
+            waiting: Arc::new(Waiting::new(budget.waiting)),
+            starters: std::array::from_fn(|_| Mutex::new(cache.handle())),
+            cache,
             folders: Folders::default(),
             max_write: budget.max_write,
         };

@@ -185,6 +185,7 @@ struct Header {
     unique: u64,
     node: u64,
     caller: Caller,
+    begun: Instant,
 }
 
 impl Header {
@@ -203,6 +204,7 @@ impl Header {
             unique,
             node,
             caller: Caller { uid, gid },
+            begun: Instant::now(),
         };
         Ok((header, message))
     }
@@ -254,6 +256,8 @@ enum Outcome {
     Answer,
     /// It was sent already.
     Sent,
+    /// Another thread sends it, and counts it.
+    Later,
     /// The kernel waits for none.
     None,
 }
@@ -272,6 +276,18 @@ fn send(device: &Device, unique: u64, error: i32, pieces: &[&[u8]]) -> io::Resul
         // The program that asked was interrupted, or the mount has ended.
         Ok(_) | Err(Errno::NOENT | Errno::NODEV) => Ok(()),
         Err(error) => Err(error.into()),
+    }
+}
+
+/// Answers a request.
+fn answer(device: &Device, unique: u64, pieces: Sys<&[&[u8]]>) {
+    let sent = match pieces {
+        Ok(pieces) => send(device, unique, 0, pieces),
+        Err(error) => send(device, unique, -error.raw_os_error(), &[]),
+    };
+    if sent.is_err() {
+        // The kernel did not take the answer; an error it takes.
+        let _ = send(device, unique, -libc::EIO, &[]);
     }
 }
 
@@ -405,25 +421,24 @@ impl<'s> Worker<'s> {
                     "a message of the kernel that is none",
                 ));
             };
-            let begun = Instant::now();
             self.out.clear();
             let outcome = match header.opcode {
                 READ | WRITE | FSYNC | FORGET | BATCH_FORGET => self.answer(&header, message),
                 _ => gate.outside(For::Names, || self.answer(&header, message)),
             };
-            let failed = outcome.is_err();
-            // Before the program goes on, so that it finds its request counted.
-            self.system.counters.did(header.opcode, begun, failed);
-            let sent = match outcome {
-                Ok(Outcome::Answer) => send(&self.device, header.unique, 0, &[&self.out]),
-                Ok(Outcome::Sent | Outcome::None) => Ok(()),
+            if !matches!(outcome, Ok(Outcome::Later)) {
+                let failed = outcome.is_err();
+                // Before the program goes on, so that it finds its request counted.
+                self.system
+                    .counters
+                    .did(header.opcode, header.begun, failed);
+            }
+            match outcome {
+                Ok(Outcome::Answer) => answer(&self.device, header.unique, Ok(&[&self.out])),
+                Ok(Outcome::Sent | Outcome::Later | Outcome::None) => {}
                 // The kernel waits for no answer to these, whatever they hold.
-                Err(_) if matches!(header.opcode, FORGET | BATCH_FORGET) => Ok(()),
-                Err(error) => send(&self.device, header.unique, -error.raw_os_error(), &[]),
-            };
-            if sent.is_err() {
-                // The kernel did not take the answer; an error it takes.
-                let _ = send(&self.device, header.unique, -libc::EIO, &[]);
+                Err(_) if matches!(header.opcode, FORGET | BATCH_FORGET) => {}
+                Err(error) => answer(&self.device, header.unique, Err(error)),
             }
             needed = header.opcode != DESTROY && gate.turn();
         }
@@ -754,11 +769,26 @@ impl<'s> Worker<'s> {
         let file = self.system.file(message.u64()?)?;
         let (offset, size) = (message.u64()?, message.u32()?);
         let size = (size as usize).min(self.system.max_write);
-        let (device, unique) = (&self.device, header.unique);
+        let system = self.system;
+        let (unique, begun) = (header.unique, header.begun);
+        let device = &self.device;
         let reply = |pieces: &[&[u8]]| send(device, unique, 0, pieces);
-        let sent = self
-            .system
-            .read(&mut self.handle, &file, offset, size, reply)?;
+        let sent = match system.read(&mut self.handle, &file, offset, size, reply)? {
+            Ok(sent) => sent,
+            Err(reading) if system.waiting.add(unique) => {
+                let (waiting, counters) =
+                    (Arc::clone(&system.waiting), Arc::clone(&system.counters));
+                let device = Arc::clone(device);
+                system.read_later(reading, move |pieces| {
+                    if waiting.take(unique) {
+                        counters.did(READ, begun, pieces.is_err());
+                        answer(&device, unique, pieces);
+                    }
+                });
+                return Ok(Outcome::Later);
+            }
+            Err(reading) => reading.wait(&mut self.handle, reply)?,
+        };
         // It was an answer all the same: the kernel did not take it.
         sent.map_or(Err(Errno::IO), |()| Ok(Outcome::Sent))
     }
@@ -891,6 +921,7 @@ mod tests {
                 unique: 1,
                 node,
                 caller,
+                begun: Instant::now(),
             };
             let mut worker = worker.borrow_mut();
             worker.out.clear();

@@ -93,7 +93,7 @@ impl FileSystem {
             let opened = inode.opened().clone();
             if let Some(opened) = opened {
                 if inode.state().changed
-                    && let Ok(_io) = inode.io.try_write()
+                    && let Some(_io) = inode.io.try_write()
                 {
                     let _ = self.settle_held(&inode, &opened);
                 }

@@ -3,12 +3,14 @@
 use std::fs::{self, OpenOptions};
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::FileExt;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use larder_fs::MountOptions;
 use rustix::mount::{UnmountFlags, unmount};
+use rustix::process::{Pid, Signal, set_parent_process_death_signal};
 
 use crate::{directory, mounted};
 
@@ -47,25 +49,28 @@ fn daemon() {
 }
 
 /// What is mounted there goes in any case.
-struct Mountpoint<'p>(&'p Path);
+pub(crate) struct Mountpoint<P: AsRef<Path>>(pub(crate) P);
 
-impl Drop for Mountpoint<'_> {
+impl<P: AsRef<Path>> Drop for Mountpoint<P> {
     fn drop(&mut self) {
-        let _ = unmount(self.0, UnmountFlags::DETACH);
+        let _ = unmount(self.0.as_ref(), UnmountFlags::DETACH);
     }
 }
 
 /// A daemon of its own process.
-struct Daemon(Child);
+pub(crate) struct Daemon(Child);
 
 impl Daemon {
-    fn start(source: &Path, at: &Path) -> Self {
-        let child = Command::new(std::env::current_exe().unwrap())
+    pub(crate) fn start(source: &Path, at: &Path) -> Self {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command
             .args(["--exact", "killed::daemon", "--nocapture"])
             .env(DAEMON, format!("{}:{}", source.display(), at.display()))
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+            .stdout(Stdio::piped());
+        // A daemon that is stopped would keep a test that is killed from ending.
+        let with_the_test = || Ok(set_parent_process_death_signal(Some(Signal::KILL))?);
+        // SAFETY: between fork and exec there is one system call, which touches no memory.
+        let child = unsafe { command.pre_exec(with_the_test) }.spawn().unwrap();
         let mut daemon = Self(child);
         let lines = BufReader::new(daemon.0.stdout.take().unwrap()).lines();
         let ready = lines
@@ -73,6 +78,10 @@ impl Daemon {
             .any(|line| line.ends_with("ready"));
         assert!(ready, "the daemon mounts");
         daemon
+    }
+
+    pub(crate) fn pid(&self) -> Pid {
+        Pid::from_child(&self.0)
     }
 }
 

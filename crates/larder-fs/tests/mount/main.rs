@@ -7,6 +7,7 @@ mod killed;
 mod many;
 mod model;
 mod promises;
+mod slow;
 mod source;
 
 use std::fs;

@@ -136,6 +136,22 @@ fn random_reads_are_not_amplified() {
 }
 
 #[test]
+fn a_sequential_reader_is_read_ahead_of() {
+    let Some(mounted) = mounted(|options| options.cache_bytes(16 << 20)) else {
+        return;
+    };
+    fs::write(mounted.source.join("file"), vec![1; 4 << 20]).unwrap();
+    let file = File::open(mounted.at.join("file")).unwrap();
+    let mut page = [0; 4096];
+    for n in 0..1024_u64 {
+        file.read_exact_at(&mut page, n * 4096).unwrap();
+    }
+    // 32 blocks at a time, after the first few, by whatever threads the requests came.
+    let reads = mounted.mount.stats().backing_reads;
+    assert!(reads <= 40, "{reads}");
+}
+
+#[test]
 fn the_trace_has_every_use() {
     let directory = directory();
     let path = directory.path().join("trace.csv");

@@ -1,0 +1,141 @@
+//! A source that stands still: what is in memory is answered, and programs that are killed end.
+//!
+//! The source is a mount of another process, which a signal stops and lets go on. So nothing depends on time.
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::Duration;
+
+use larder_fs::{Coherence, Mount, MountOptions};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+use tempfile::TempDir;
+
+use crate::killed::{Daemon, Mountpoint};
+use crate::{directory, mounted, soon};
+
+const BLOCK: usize = 4096;
+/// More than threads that answer, and than those that read for them.
+const MISSES: usize = 100;
+/// For what must not wait.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// A mount of a source that can be stopped. The fields go in this order.
+struct Stoppable {
+    mount: Mount,
+    at: PathBuf,
+    _inner: Mountpoint<TempDir>,
+    daemon: Daemon,
+    _places: [TempDir; 2],
+}
+
+/// A process that is stopped, until this is dropped.
+struct Stopped(Pid);
+
+impl Stopped {
+    fn new(process: Pid) -> Self {
+        kill_process(process, Signal::STOP).unwrap();
+        let stopped = Self(process);
+        // With all its threads.
+        waitpid(Some(process), WaitOptions::UNTRACED).unwrap();
+        stopped
+    }
+}
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        let _ = kill_process(self.0, Signal::CONT);
+    }
+}
+
+impl Stoppable {
+    /// None where nothing can be mounted. The source has a file of so many blocks, each of which holds its number.
+    fn new(blocks: usize) -> Option<Self> {
+        drop(mounted(|options| options)?);
+        let (source, middle, at) = (directory(), directory(), directory());
+        let content = (0..blocks)
+            .flat_map(|n| [n as u8; BLOCK])
+            .collect::<Vec<_>>();
+        fs::write(source.path().join("file"), content).unwrap();
+        let daemon = Daemon::start(source.path(), middle.path());
+        let inner = Mountpoint(middle);
+        let mount = MountOptions::new(inner.0.path(), at.path())
+            .cache_bytes(16 << 20)
+            .read_ahead(0)
+            .coherence(Coherence::Exclusive)
+            .mount()
+            .unwrap();
+        Some(Self {
+            mount,
+            at: at.path().to_owned(),
+            _inner: inner,
+            daemon,
+            _places: [source, at],
+        })
+    }
+
+    /// The file, of which block 0 is in memory; the source stands still from now on.
+    fn stopped(&self) -> (File, Stopped) {
+        let file = File::open(self.at.join("file")).unwrap();
+        assert_eq!(read(&file, 0), 0);
+        (file, Stopped::new(self.daemon.pid()))
+    }
+}
+
+/// Reads a block, and returns its number.
+fn read(file: &File, n: usize) -> u8 {
+    let mut page = [0; BLOCK];
+    file.read_exact_at(&mut page, (n * BLOCK) as u64).unwrap();
+    assert_eq!(page, [page[0]; BLOCK]);
+    page[0]
+}
+
+/// Whether a thread waits within a call that reads a file.
+fn is_reading(process: u32, thread: u32) -> bool {
+    let call = fs::read_to_string(format!("/proc/{process}/task/{thread}/syscall"));
+    let number = |call: String| call.split(' ').next()?.parse().ok();
+    let number: Option<libc::c_long> = call.ok().and_then(number);
+    number.is_some_and(|call| call == libc::SYS_pread64 || call == libc::SYS_read)
+}
+
+#[test]
+fn hits_do_not_wait_for_misses() {
+    let Some(stoppable) = Stoppable::new(MISSES + 1) else {
+        return;
+    };
+    let (file, stopped) = stoppable.stopped();
+    let (sender, replies) = channel();
+    thread::scope(|scope| {
+        // It goes on before the threads are waited for, also after a panic.
+        let stopped = stopped;
+        let (started, threads) = channel();
+        for n in 1..=MISSES {
+            let (file, sender, started) = (&file, sender.clone(), started.clone());
+            scope.spawn(move || {
+                let id = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+                started.send(id).unwrap();
+                sender.send((n, read(file, n))).unwrap();
+            });
+        }
+        for _ in 0..MISSES {
+            let thread = threads.recv().unwrap();
+            soon(|| is_reading(std::process::id(), thread), "it reads");
+        }
+        let hit = sender.clone();
+        let file = &file;
+        scope.spawn(move || hit.send((0, read(file, 0))).unwrap());
+        // Nothing else is answered before the source goes on.
+        let first = replies.recv_timeout(LIMIT);
+        drop(stopped);
+        assert_eq!(first, Ok((0, 0)), "a hit, and before the misses");
+    });
+    drop(sender);
+    let mut all: Vec<_> = replies.into_iter().collect();
+    all.sort_unstable();
+    let each = (1..=MISSES).map(|n| (n, n as u8));
+    assert_eq!(all, each.collect::<Vec<_>>());
+    drop(file);
+    stoppable.mount.unmount().unwrap();
+}
