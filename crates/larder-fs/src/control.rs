@@ -47,6 +47,9 @@ enum Answer {
     Failed(String),
 }
 
+/// For the answer of one of all mounts.
+const PATIENCE: Duration = Duration::from_secs(2);
+
 /// Where the sockets of this user's mounts are.
 fn directory() -> PathBuf {
     match std::env::var_os("XDG_RUNTIME_DIR").filter(|dir| !dir.is_empty()) {
@@ -194,8 +197,16 @@ impl Control {
         FsError::NoMount { path, error }
     }
 
-    fn ask(&self, command: &Command) -> Result<Option<MountStats>, FsError> {
+    /// Waits for the answer for so long; for ever without a number.
+    fn ask(
+        &self,
+        command: &Command,
+        patience: Option<Duration>,
+    ) -> Result<Option<MountStats>, FsError> {
         let stream = self.stream()?;
+        stream
+            .set_read_timeout(patience)
+            .map_err(|error| self.none(error))?;
         let ask = || -> io::Result<Answer> {
             let mut text = serde_json::to_string(command)?;
             text.push('\n');
@@ -216,7 +227,8 @@ impl Control {
     /// # Errors
     /// The mount does not answer.
     pub fn stats(&self) -> Result<MountStats, FsError> {
-        self.ask(&Command::Stats).map(Option::unwrap_or_default)
+        self.ask(&Command::Stats, None)
+            .map(Option::unwrap_or_default)
     }
 
     /// See [`Mount::sync`](crate::Mount::sync).
@@ -224,7 +236,7 @@ impl Control {
     /// # Errors
     /// What could not be written, or the mount does not answer.
     pub fn sync(&self) -> Result<(), FsError> {
-        self.ask(&Command::Sync).map(drop)
+        self.ask(&Command::Sync, None).map(drop)
     }
 
     /// See [`Mount::drop_caches`](crate::Mount::drop_caches).
@@ -232,7 +244,7 @@ impl Control {
     /// # Errors
     /// What could not be written, or the mount does not answer.
     pub fn drop_caches(&self) -> Result<(), FsError> {
-        self.ask(&Command::DropCaches).map(drop)
+        self.ask(&Command::DropCaches, None).map(drop)
     }
 
     /// See [`Mount::tune`](crate::Mount::tune).
@@ -240,7 +252,7 @@ impl Control {
     /// # Errors
     /// The mount refuses, or does not answer.
     pub fn tune(&self, tune: &Tune) -> Result<(), FsError> {
-        self.ask(&Command::Tune(tune.clone())).map(drop)
+        self.ask(&Command::Tune(tune.clone()), None).map(drop)
     }
 
     /// See [`Mount::unmount`](crate::Mount::unmount). Returns when all is with the source, and both places can be mounted again.
@@ -248,7 +260,7 @@ impl Control {
     /// # Errors
     /// The mount is in use, cannot be written back, or does not answer.
     pub fn unmount(&self) -> Result<(), FsError> {
-        self.ask(&Command::Unmount)?;
+        self.ask(&Command::Unmount, None)?;
         // Its process takes the socket away when it drops the mount, which is soon, or never if it is this process.
         let end = Instant::now() + Duration::from_secs(1);
         while self.path.exists() && Instant::now() < end {
@@ -258,7 +270,7 @@ impl Control {
     }
 }
 
-/// All mounts of this user that answer.
+/// All mounts of this user that answer within two seconds: one that stands still does not hide the others.
 ///
 /// ```
 /// for mount in larder_fs::mounts() {
@@ -273,7 +285,8 @@ pub fn mounts() -> Vec<MountStats> {
     let sockets = entries.filter(|entry| entry.path().extension().is_some_and(|end| end == "sock"));
     let all = sockets.filter_map(|entry| {
         let (mountpoint, path) = (PathBuf::new(), entry.path());
-        Control { mountpoint, path }.stats().ok()
+        let control = Control { mountpoint, path };
+        control.ask(&Command::Stats, Some(PATIENCE)).ok()?
     });
     let mut all: Vec<_> = all.collect();
     all.sort_by(|one, other| one.mountpoint.cmp(&other.mountpoint));

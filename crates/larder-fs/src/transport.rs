@@ -185,6 +185,8 @@ struct Header {
     unique: u64,
     node: u64,
     caller: Caller,
+    /// The one that asks; 0 where the mount cannot see it.
+    thread: u32,
     begun: Instant,
 }
 
@@ -197,13 +199,14 @@ impl Header {
         }
         let opcode = message.u32()?;
         let (unique, node) = (message.u64()?, message.u64()?);
-        let (uid, gid) = (message.u32()?, message.u32()?);
-        message.take(8)?;
+        let (uid, gid, thread) = (message.u32()?, message.u32()?, message.u32()?);
+        message.u32()?;
         let header = Self {
             opcode,
             unique,
             node,
             caller: Caller { uid, gid },
+            thread,
             begun: Instant::now(),
         };
         Ok((header, message))
@@ -437,7 +440,7 @@ impl<'s> Worker<'s> {
                 Ok(Outcome::Answer) => answer(&self.device, header.unique, Ok(&[&self.out])),
                 Ok(Outcome::Sent | Outcome::Later | Outcome::None) => {}
                 // The kernel waits for no answer to these, whatever they hold.
-                Err(_) if matches!(header.opcode, FORGET | BATCH_FORGET) => {}
+                Err(_) if matches!(header.opcode, FORGET | BATCH_FORGET | INTERRUPT) => {}
                 Err(error) => answer(&self.device, header.unique, Err(error)),
             }
             needed = header.opcode != DESTROY && gate.turn();
@@ -612,8 +615,14 @@ impl<'s> Worker<'s> {
                 Answer(&mut self.out).u32(done as u32).u32(0);
                 Ok(Outcome::Answer)
             }
-            // What it was to interrupt goes on.
-            INTERRUPT => Ok(Outcome::None),
+            INTERRUPT => {
+                let unique = message.u64()?;
+                if let Some(device) = system.waiting.interrupt(unique) {
+                    // Its program was killed.
+                    answer(&device, unique, Err(Errno::INTR));
+                }
+                Ok(Outcome::None)
+            }
             DESTROY => Ok(Outcome::Answer),
             _ => Err(Errno::NOSYS),
         }
@@ -775,13 +784,13 @@ impl<'s> Worker<'s> {
         let reply = |pieces: &[&[u8]]| send(device, unique, 0, pieces);
         let sent = match system.read(&mut self.handle, &file, offset, size, reply)? {
             Ok(sent) => sent,
-            Err(reading) if system.waiting.add(unique) => {
+            Err(reading) if system.waiting.add(unique, header.thread, device) => {
                 let (waiting, counters) =
                     (Arc::clone(&system.waiting), Arc::clone(&system.counters));
-                let device = Arc::clone(device);
                 system.read_later(reading, move |pieces| {
-                    if waiting.take(unique) {
-                        counters.did(READ, begun, pieces.is_err());
+                    let device = waiting.take(unique);
+                    counters.did(READ, begun, device.is_none() || pieces.is_err());
+                    if let Some(device) = device {
                         answer(&device, unique, pieces);
                     }
                 });
@@ -921,6 +930,7 @@ mod tests {
                 unique: 1,
                 node,
                 caller,
+                thread: 0,
                 begun: Instant::now(),
             };
             let mut worker = worker.borrow_mut();

@@ -3,8 +3,11 @@
 //! The source is a mount of another process, which a signal stops and lets go on. So nothing depends on time.
 
 use std::fs::{self, File};
+use std::io::{Seek, SeekFrom, Write};
+use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
@@ -92,12 +95,11 @@ fn read(file: &File, n: usize) -> u8 {
     page[0]
 }
 
-/// Whether a thread waits within a call that reads a file.
-fn is_reading(process: u32, thread: u32) -> bool {
-    let call = fs::read_to_string(format!("/proc/{process}/task/{thread}/syscall"));
-    let number = |call: String| call.split(' ').next()?.parse().ok();
-    let number: Option<libc::c_long> = call.ok().and_then(number);
-    number.is_some_and(|call| call == libc::SYS_pread64 || call == libc::SYS_read)
+/// Whether a thread waits within a call that reads a descriptor.
+fn is_reading(thread: u32, fd: RawFd) -> bool {
+    let call = fs::read_to_string(format!("/proc/{thread}/syscall")).unwrap_or_default();
+    let reads = |call: libc::c_long| format!("{call} {fd:#x} ");
+    call.starts_with(&reads(libc::SYS_pread64)) || call.starts_with(&reads(libc::SYS_read))
 }
 
 #[test]
@@ -121,7 +123,7 @@ fn hits_do_not_wait_for_misses() {
         }
         for _ in 0..MISSES {
             let thread = threads.recv().unwrap();
-            soon(|| is_reading(std::process::id(), thread), "it reads");
+            soon(|| is_reading(thread, file.as_raw_fd()), "it reads");
         }
         let hit = sender.clone();
         let file = &file;
@@ -136,6 +138,33 @@ fn hits_do_not_wait_for_misses() {
     all.sort_unstable();
     let each = (1..=MISSES).map(|n| (n, n as u8));
     assert_eq!(all, each.collect::<Vec<_>>());
+    drop(file);
+    stoppable.mount.unmount().unwrap();
+}
+
+#[test]
+fn a_program_that_is_killed_does_not_wait() {
+    let Some(stoppable) = Stoppable::new(2) else {
+        return;
+    };
+    let mut missing = File::open(stoppable.at.join("file")).unwrap();
+    missing.seek(SeekFrom::Start(BLOCK as u64)).unwrap();
+    // It begins before the source stands still: a new process closes what this one has open of the source, and so waits for it.
+    let mut shell = Command::new("sh")
+        .args(["-c", "read go; read line <&2"])
+        .stdin(Stdio::piped())
+        .stderr(missing)
+        .spawn()
+        .unwrap();
+    let (file, stopped) = stoppable.stopped();
+    shell.stdin.take().unwrap().write_all(b"go\n").unwrap();
+    let input = format!("/proc/{}/fd/0", shell.id());
+    let is_file = || fs::read_link(&input).is_ok_and(|path| path.ends_with("file"));
+    soon(|| is_file() && is_reading(shell.id(), 0), "it reads");
+    shell.kill().unwrap();
+    soon(|| shell.try_wait().unwrap().is_some(), "it ends");
+    drop(stopped);
+    assert_eq!(read(&file, 1), 1);
     drop(file);
     stoppable.mount.unmount().unwrap();
 }
