@@ -519,3 +519,22 @@ fn shuttle_a_tenant_gets_a_limit_under_readers_and_writers() {
         cache.check().unwrap();
     });
 }
+
+/// Three threads hold one block each at most, so one of four can always leave once it is written, by whichever thread.
+#[test]
+fn shuttle_room_that_another_thread_makes_is_found() {
+    explore(4, 0, |cache, _, file| {
+        let work = |first: u64| {
+            move |cache: &BlockCache, file: &CachedFile| {
+                for index in [first, first + 1] {
+                    assert!(put(cache, file, index, 1), "there is room");
+                }
+            }
+        };
+        let others = [2, 4].map(|first| spawn(&cache, &file, work(first)));
+        work(0)(&cache, &file);
+        for other in others {
+            other.join().unwrap();
+        }
+    });
+}

@@ -263,13 +263,15 @@ impl Shared {
                 }
                 Err(error @ (CacheError::Pinned { .. } | CacheError::Pages(_))) => {
                     let dirty = !state.dirty().is_empty();
-                    drop(state);
                     // Any block has a page.
                     let pinned = matches!(error, CacheError::Pinned { .. });
                     let with = pinned.then_some(key.file());
+                    let rested = state.rested(with);
+                    drop(state);
                     let written = dirty && self.write_some(with)? != NOTHING;
                     state = self.state();
-                    if written {
+                    // Another thread may have written the last ones that could leave.
+                    if written || state.rested(with) != rested {
                         continue;
                     }
                     if !state.is_any_moving(with) {

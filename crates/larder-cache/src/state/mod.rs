@@ -91,6 +91,8 @@ pub(crate) struct State {
     loading: usize,
     /// Threads that wait for a block that moves.
     waiting: usize,
+    /// How many blocks came to rest.
+    rested: u64,
 }
 
 impl Ranked for State {
@@ -118,6 +120,7 @@ impl State {
             epochs: EpochClock::new(),
             loading: 0,
             waiting: 0,
+            rested: 0,
         })
     }
 
@@ -338,7 +341,10 @@ impl State {
     fn rests(&mut self, key: Key, frame: Frame) {
         self.moving.take(frame);
         let partition = self.partition(key.file());
-        self.partitions.get_mut(partition).moving -= 1;
+        let partition = self.partitions.get_mut(partition);
+        partition.moving -= 1;
+        partition.rested += 1;
+        self.rested += 1;
     }
 
     /// A block that was asked for could not be read.
@@ -361,6 +367,13 @@ impl State {
     pub(crate) fn is_any_moving(&self, with: Option<u32>) -> bool {
         with.map_or(self.moving.any(), |file| {
             self.partitions.get(self.partition(file)).moving > 0
+        })
+    }
+
+    /// How many have come to rest so far, of the same blocks.
+    pub(crate) fn rested(&self, with: Option<u32>) -> u64 {
+        with.map_or(self.rested, |file| {
+            self.partitions.get(self.partition(file)).rested
         })
     }
 

@@ -66,6 +66,8 @@ pub(super) struct Partition {
     /// Dirty blocks, and blocks that are being read or written.
     pub(super) dirty: usize,
     pub(super) moving: usize,
+    /// How many came to rest.
+    pub(super) rested: u64,
     /// Where writing went on to when room was last made here.
     pub(super) swept: Key,
 }
@@ -81,6 +83,7 @@ impl Partition {
             slots: Slots::default(),
             dirty: 0,
             moving: 0,
+            rested: 0,
             swept: Key(0),
         }
     }
