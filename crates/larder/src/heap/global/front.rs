@@ -228,11 +228,11 @@ unsafe fn resize<H: Hands>(
             // More than half is in use.
             let keeps = size <= has && size > has / 2;
             // SAFETY: the object is the caller's; the caller gives up what is beyond the new size.
-            let resized = !keeps && unsafe { resize_run(object, size) };
-            if resized {
+            let stays = keeps || unsafe { resize_run(object, size) };
+            if stays {
                 profiled::resized(object, size);
             }
-            keeps || resized
+            stays
         }
         (Some(_), None) => false,
     };

@@ -254,7 +254,8 @@ pub(super) fn freed(object: NonNull<u8>) {
     }
 }
 
-/// A run of pages has another size where it is, which counts as a free and an allocation.
+/// A run of pages is asked to have another size where it is, which counts as a free and an allocation: it may have been longer than it
+/// was asked to be.
 pub(super) fn resized(object: NonNull<u8>, size: usize) {
     if let Some(profile) = profile() {
         profile.remove(object.as_ptr() as usize);
