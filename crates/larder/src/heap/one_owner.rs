@@ -889,9 +889,11 @@ impl Heap {
             let long = long.and_then(|long| Layout::from_size_align(long, layout.align()).ok());
             let long = long.unwrap_or(layout);
             self.spare_for_run(long.size());
-            let object = self.classes.alloc_large(long);
-            // Where memory is short, no more than there must be.
-            object.or_else(|_| self.classes.alloc_large(layout))
+            match self.classes.alloc_large(long) {
+                // Memory is short: no more than there must be.
+                Err(_) if long.size() > bytes => self.classes.alloc_large(layout),
+                object => object,
+            }
         }?;
         let bytes = self.classes.family().large_bytes(object).unwrap_or(bytes);
         self.account().take_large(bytes);

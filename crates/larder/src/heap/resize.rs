@@ -130,7 +130,8 @@ impl Heap {
         } else {
             long = long.min(has);
         }
-        let done = [long, bytes].into_iter().any(|to| {
+        let least = (long != bytes).then_some(bytes);
+        let done = [Some(long), least].into_iter().flatten().any(|to| {
             self.account().room(to.saturating_sub(has)).is_ok()
                 // SAFETY: the caller's promise.
                 && unsafe { family.resize_large(object, to) }.unwrap_or(false)
