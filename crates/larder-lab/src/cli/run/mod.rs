@@ -33,8 +33,8 @@ The program runs as it would without larder, and larder exits with its exit code
 After its end larder prints on standard error, or into --out, what the program allocated. A program that is linked statically \
 or runs with another user's rights loads no library; one that ends by a signal or by _exit reports nothing.
 
---heap-profile and --leaks sample allocations, one for each 512 KiB or so, with the stack of the call. The program takes \
-one to three hundredths more instructions. All numbers are estimates; what an estimate says of a few samples is rough.
+--heap-profile and --leaks sample allocations, one for each 2 MiB or so, with the stack of the call. The program takes \
+about a hundredth more instructions. All numbers are estimates; what an estimate says of a few samples is rough.
 
 --debug records every block, puts guard bytes around it and checks them. On a misuse (a write outside of a block or into a \
 freed one, a double free, a free of a wrong pointer, a wrong size, alignment or function) the library prints the stacks of \
@@ -85,7 +85,7 @@ pub(super) struct Run {
     /// ten times the instructions.
     #[arg(long, conflicts_with_all = ["debug", "mode"])]
     hardened: bool,
-    /// Place a few random blocks between inaccessible pages: one for each BYTES, 1 to 1 GiB [default: 524288]. A misuse of one
+    /// Place a few random blocks between inaccessible pages: one for each BYTES, 1 to 1 GiB [default: 2097152]. A misuse of one
     /// is reported with its stacks.
     #[arg(long, value_name = "BYTES", num_args = 0..=1, require_equals = true, default_missing_value = "on",
         value_parser = guard_bytes, conflicts_with_all = ["debug", "hardened"])]
@@ -97,7 +97,7 @@ pub(super) struct Run {
     /// List the stacks that allocated most of what lived at the end, by the same samples.
     #[arg(long, conflicts_with = "debug")]
     leaks: bool,
-    /// Mean bytes between samples, 1 to 1 GiB [default: 524288].
+    /// Mean bytes between samples, 1 to 1 GiB [default: 2097152].
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=1 << 30))]
     heap_profile_interval: Option<u32>,
     /// Also preload SQLite's page cache, with a replacement rule [default: adaptive], a budget of all connections in bytes, where K, M

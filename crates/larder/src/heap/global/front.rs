@@ -240,9 +240,12 @@ unsafe fn resize<H: Hands>(
         return object.as_ptr();
     }
     let mut to = null_mut();
-    if small.is_none() && size > has && profiled::profile().is_none() {
-        // A run of pages, whatever class the size has: it grows where it is. A profile has to count it first.
+    if small.is_none() && size > has {
+        // A run of pages, whatever class the size has: it grows where it is.
         to = alloc_run(with_headroom(size), align);
+        if let Some(run) = NonNull::new(to) {
+            profiled::resized(run, size);
+        }
     }
     if to.is_null() {
         to = H::alloc(size, align);

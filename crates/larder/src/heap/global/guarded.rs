@@ -22,7 +22,7 @@ use crate::os::say::{say, say_ignored};
 /// Mean bytes between guarded blocks.
 const SAMPLES: &core::ffi::CStr = c"LARDER_GUARD_SAMPLES";
 /// Those that `on` means.
-const INTERVAL: usize = 512 << 10;
+const INTERVAL: usize = 2 << 20;
 
 static PLACE: Place<MaybeUninit<Guards>> = Place(UnsafeCell::new(MaybeUninit::uninit()));
 static GUARDS: AtomicPtr<Guards> = AtomicPtr::new(null_mut());

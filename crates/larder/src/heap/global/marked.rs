@@ -98,7 +98,11 @@ pub unsafe fn try_free(at: *mut u8) -> bool {
 pub fn alloc_as(size: usize, align: usize, origin: Origin) -> *mut u8 {
     let slow = |size| alloc_slowly(size, align, origin);
     if align <= GRAIN && align.is_power_of_two() {
-        return alloc_or(size, |size, _| slow(size), slow);
+        return alloc_or(
+            size,
+            |size, class| alloc_counted_or(size, class, slow),
+            slow,
+        );
     }
     if let Ok(layout) = Layout::from_size_align(size, align)
         && let Some(heap) = slot::quick_heap()
@@ -139,6 +143,18 @@ pub fn alloc_zeroed(size: usize, align: usize) -> *mut u8 {
 #[cold]
 #[inline(never)]
 fn alloc_zeroed_slowly(size: usize, align: usize) -> *mut u8 {
+    if slot::quick_heap().is_none()
+        && align <= GRAIN
+        && align.is_power_of_two()
+        && let Some(class) = small_class(size)
+    {
+        let block = alloc_counted_or(size, class, |_| null_mut());
+        if !block.is_null() {
+            // SAFETY: just taken, with at least this size.
+            unsafe { block.write_bytes(0, size) };
+            return block;
+        }
+    }
     if let Some((global, hardening)) = state::hardened() {
         return hardening.alloc(global, size, align, true);
     }

@@ -254,8 +254,8 @@ pub(super) fn freed(object: NonNull<u8>) {
     }
 }
 
-/// A run of pages is asked to have another size where it is, which counts as a free and an allocation: it may have been longer than it
-/// was asked to be.
+/// A block that grows or shrinks has got a run of pages, or keeps the one that it has, which counts as a free and an allocation: a run
+/// may be longer than what was asked for.
 pub(super) fn resized(object: NonNull<u8>, size: usize) {
     if let Some(profile) = profile() {
         profile.remove(object.as_ptr() as usize);

@@ -33,8 +33,9 @@ use crate::os::forked::ForkLock;
 use crate::os::{OsError, System};
 use samples::Samples;
 
-/// The interval that is not chosen, in bytes: that of gperftools and Go.
-pub(crate) const INTERVAL: usize = 512 << 10;
+/// The interval that is not chosen, in bytes: that of tcmalloc. With a quarter of it, as in Go and jemalloc, the stacks of a compiler's
+/// samples were 2.7 % of its instructions.
+pub(crate) const INTERVAL: usize = 2 << 20;
 /// Intervals that may be chosen.
 pub(crate) const INTERVALS: core::ops::RangeInclusive<usize> = 1..=1 << 30;
 
