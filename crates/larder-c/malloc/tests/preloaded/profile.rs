@@ -257,6 +257,11 @@ fn sums_are_those_of_the_program() {
             (4e7..4.001e7).contains(&grown[3]) && grown[1] > 8e7,
             "{grown:?}"
         );
+        // Nearly all blocks of this size are sampled.
+        let moved = at_end["grow_once"];
+        near(moved[1], 200.0 * 320_000.0, 6.4e7, "blocks that move once");
+        assert_eq!(moved[2].round(), 200.0, "{mode:?}: {moved:?}");
+        near(moved[3], 200.0 * 300_000.0, 6e7, "what they are then");
         // The child goes on where its parent was.
         let child = said.lines().find_map(|line| line.strip_prefix("child "));
         let file = file.with_file_name(format!("end.{}", child.unwrap()));

@@ -13,7 +13,9 @@ extern void free_sized(void *, size_t) __attribute__((weak));
 #define THREADS 4
 #define EACH 20000
 
-static void *kept[SMALL + ODD + THREADS * EACH + 10];
+#define MOVED 200
+
+static void *kept[SMALL + ODD + MOVED + THREADS * EACH + 10];
 static size_t keeps;
 
 static void put_back(void *p, size_t size) {
@@ -63,6 +65,15 @@ __attribute__((noinline)) static void grow(void) {
   kept[keeps++] = realloc(p, 40000000);
 }
 
+/* 200 blocks of 20,000 bytes that grow once, to 300,000. */
+__attribute__((noinline)) static void grow_once(void) {
+  for (int i = 0; i < MOVED; i++) {
+    char *p = realloc(opaque(malloc(20000)), 300000);
+    p[299999] = 1;
+    kept[keeps++] = p;
+  }
+}
+
 /* Each 20,000 blocks of 200 bytes. */
 __attribute__((noinline)) static void *keep_in_thread(void *to) {
   for (int i = 0; i < EACH; i++) ((void **)to)[i] = malloc(200);
@@ -78,6 +89,7 @@ int main(int argc, char **argv) {
   keep_odd();
   churn();
   grow();
+  grow_once();
   pthread_t threads[THREADS];
   for (int i = 0; i < THREADS; i++)
     CHECK(pthread_create(&threads[i], NULL, keep_in_thread, &kept[keeps + (size_t)i * EACH]) == 0, " ");
