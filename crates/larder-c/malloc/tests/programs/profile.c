@@ -47,7 +47,9 @@ __attribute__((noinline)) static void keep_odd(void) {
 /* 1,000,000 times 64 bytes, which do not live. */
 __attribute__((noinline)) static void churn(void) {
   for (int i = 0; i < 1000000; i++) {
-    void *p = opaque(malloc(64));
+    char *p = opaque(i % 4 == 1 ? calloc(1, 64) : malloc(64));
+    CHECK(i % 4 != 1 || (p[0] == 0 && p[31] == 0 && p[63] == 0), "%d", i);
+    memset(p, 7, 64);
     if (i % 2)
       free(p);
     else
