@@ -6,7 +6,9 @@ mod folders;
 mod killed;
 mod many;
 mod model;
+mod power;
 mod promises;
+mod recorder;
 mod slow;
 mod source;
 
