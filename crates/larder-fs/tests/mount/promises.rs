@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::Duration;
 
-use larder_fs::{Coherence, Control, DiskModel, FsError, Mode, MountOptions, Tune, mounts};
+use larder_fs::{Coherence, Control, DiskModel, FsError, MountOptions, Tune, mounts};
 
 use crate::many::with_many;
 use crate::{mounted, soon};
@@ -441,37 +441,4 @@ fn names_links_and_attributes_are_the_sources() {
     }
     assert_eq!(seen.len(), 3000);
     assert_eq!(fs::read_dir(mounted.source.join("d")).unwrap().count(), 0);
-}
-
-#[test]
-fn bypass_reads_and_writes_the_source_itself() {
-    let Some(mounted) = mounted(|options| options) else {
-        return;
-    };
-    drop(mounted);
-    let (source, at) = (crate::directory(), crate::directory());
-    let mount = match MountOptions::new(source.path(), at.path())
-        .mode(Mode::Bypass)
-        .mount()
-    {
-        Ok(mount) => mount,
-        Err(FsError::Mode { what, .. }) => {
-            eprintln!("skipped: {what}");
-            return;
-        }
-        Err(error) => panic!("{error}"),
-    };
-    match fs::write(at.path().join("file"), vec![3; 100_000]) {
-        // The kernel refuses sources that are stacked themselves, and users without the right to it.
-        Err(error) => eprintln!("skipped: {error}"),
-        Ok(()) => {
-            assert_eq!(
-                fs::read(source.path().join("file")).unwrap(),
-                vec![3; 100_000]
-            );
-            assert_eq!(fs::read(at.path().join("file")).unwrap(), vec![3; 100_000]);
-            assert_eq!(mount.stats().hits + mount.stats().misses, 0);
-        }
-    }
-    mount.unmount().unwrap();
 }
