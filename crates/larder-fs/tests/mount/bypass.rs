@@ -160,7 +160,6 @@ fn two_handles_see_each_other() {
         return;
     };
     fs::write(mounted.source.join("file"), vec![1; 10_000]).unwrap();
-    // The kernel takes the first one's access to the source's file for all: it must do for those that write.
     let mut before = File::open(mounted.at.join("file")).unwrap();
     let after = open(mounted.at.join("file"));
     after.write_all_at(&[2; 20_000], 0).unwrap();
@@ -246,10 +245,18 @@ fn a_program_runs_and_is_replaced() {
     let Some(mounted) = bypass() else {
         return;
     };
-    let path = mounted.at.join("program");
-    fs::copy("/bin/sleep", &path).unwrap();
+    // By another process: a descriptor that can write, which a new process inherits for a moment, would keep it from running.
+    let (path, behind) = (mounted.at.join("program"), mounted.source.join("program"));
+    let mut copy = Command::new("cp");
+    copy.arg("/bin/sleep").arg(&behind);
+    assert!(copy.status().unwrap().success());
+    // One that is read by the mount runs from the source.
+    let read = File::open(&path).unwrap();
+    let status = Command::new(&behind).arg("0").status().unwrap();
+    assert!(status.success());
+    drop(read);
     let mut running = Command::new(&path).arg("1000").spawn().unwrap();
-    // As on the source, where it runs: no program may write to it, but another file may take its name.
+    // No program may write to one that runs, but another file may take its name.
     let busy = OpenOptions::new().write(true).open(&path).unwrap_err();
     assert_eq!(busy.raw_os_error(), Some(libc::ETXTBSY));
     mounted.put("new", "text");
