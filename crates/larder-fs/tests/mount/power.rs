@@ -768,7 +768,9 @@ fn mount_again(tree: &Tree) -> Tree {
 fn work(seed: u64) -> Option<(Vec<Mutex<Model>>, Vec<Change>, usize)> {
     let (source, at) = (directory(), directory());
     let _mountpoint = Mountpoint(at.path());
-    let recorder = Recorder::start(source.path(), at.path())?;
+    // One that writes back all the time, and one that does so when it must.
+    let more = ["", ":shared:1048576"][seed as usize % 2];
+    let recorder = Recorder::start(source.path(), at.path(), more)?;
     let record = &*recorder.record;
     for writer in 0..WRITERS {
         fs::create_dir(at.path().join(writer.to_string())).unwrap();

@@ -97,12 +97,17 @@ enum Stop {
     End { value: i64 },
 }
 
-fn ptrace(request: libc::c_uint, thread: i32, address: usize, data: usize) -> io::Result<()> {
-    // SAFETY: none of the requests made here touches this process's memory, but the one of `stop`, which gives its own.
+fn ptrace(request: libc::c_uint, thread: i32, address: usize, data: *mut u64) -> io::Result<()> {
+    // SAFETY: of the requests made here only that of `stop` writes, to where `data` points, no more than `address` bytes.
     match unsafe { libc::ptrace(request as _, thread, address, data) } {
         -1 => Err(io::Error::last_os_error()),
         _ => Ok(()),
     }
+}
+
+/// Data of a request that takes a number.
+fn number(number: i32) -> *mut u64 {
+    std::ptr::without_provenance_mut(number.cast_unsigned() as usize)
 }
 
 /// At which call a thread stands.
@@ -110,11 +115,8 @@ fn stop(thread: i32) -> Option<Stop> {
     const GET_SYSCALL_INFO: libc::c_uint = 0x420e;
     // `struct ptrace_syscall_info`: what it is, two addresses, and then the number and the arguments, or the value.
     let mut info = [0_u64; 11];
-    let (size, at) = (size_of_val(&info), info.as_mut_ptr().addr());
-    info[0] = 0;
-    ptrace(GET_SYSCALL_INFO, thread, size, at).ok()?;
-    // The call has written behind the compiler's back.
-    let info = std::hint::black_box(info);
+    let size = size_of_val(&info);
+    ptrace(GET_SYSCALL_INFO, thread, size, info.as_mut_ptr()).ok()?;
     match info[0].to_ne_bytes()[0] {
         1 => Some(Stop::Begin {
             number: info[3],
@@ -148,13 +150,13 @@ pub(crate) struct Recorder {
 
 impl Recorder {
     /// None, and a line that says why, where a process cannot be traced.
-    pub(crate) fn start(source: &Path, at: &Path) -> Option<Self> {
+    pub(crate) fn start(source: &Path, at: &Path, more: &str) -> Option<Self> {
         let record = Arc::new(Record::default());
         let (sender, receiver) = channel();
         let mut tracer = Tracer::new(source, Arc::clone(&record));
-        let mut command = daemon_command(source, at);
+        let mut command = daemon_command(source, at, more);
         // SAFETY: between fork and exec there is one system call, which touches no memory.
-        unsafe { command.pre_exec(|| ptrace(libc::PTRACE_TRACEME as _, 0, 0, 0)) };
+        unsafe { command.pre_exec(|| ptrace(libc::PTRACE_TRACEME as _, 0, 0, number(0))) };
         // The thread that starts it is the one that may trace it.
         let tracer = std::thread::spawn(move || {
             let begun = command.spawn().and_then(|mut child| {
@@ -244,12 +246,7 @@ impl Tracer {
         let (thread, _) = wait(self.process).expect("a child");
         let options =
             libc::PTRACE_O_TRACESYSGOOD | libc::PTRACE_O_TRACECLONE | libc::PTRACE_O_EXITKILL;
-        ptrace(
-            libc::PTRACE_SETOPTIONS as _,
-            thread,
-            0,
-            options.cast_unsigned() as usize,
-        )?;
+        ptrace(libc::PTRACE_SETOPTIONS as _, thread, 0, number(options))?;
         go_on(thread, 0);
         Ok(())
     }
@@ -272,7 +269,7 @@ impl Tracer {
                 }
                 // A new thread, or one that makes one.
                 libc::SIGSTOP | libc::SIGTRAP => go_on(thread, 0),
-                signal => go_on(thread, signal.cast_unsigned() as usize),
+                signal => go_on(thread, signal),
             }
         }
     }
@@ -428,6 +425,6 @@ fn wait(process: i32) -> Option<(i32, i32)> {
 }
 
 /// One that was killed meanwhile does not go on.
-fn go_on(thread: i32, signal: usize) {
-    let _ = ptrace(libc::PTRACE_SYSCALL as _, thread, 0, signal);
+fn go_on(thread: i32, signal: i32) {
+    let _ = ptrace(libc::PTRACE_SYSCALL as _, thread, 0, number(signal));
 }
