@@ -103,7 +103,7 @@ pub(in crate::cli) fn mounts(global: &Global, out: &mut dyn Write) -> Outcome {
         output::hint(
             global,
             &format!(
-                "{} is mounted too, but does not answer: its process stands still, or its socket is gone",
+                "{} is mounted too, but does not answer: its process stands still, or its socket is gone or elsewhere (XDG_RUNTIME_DIR)",
                 mountpoint.display()
             ),
         );
