@@ -1,10 +1,11 @@
 //! Attaching the file system to a mountpoint and detaching it: by the system's calls as root, else by `fusermount3`.
 
+use std::ffi::OsString;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
@@ -146,17 +147,57 @@ pub(crate) fn detach(mountpoint: &Path, lazily: bool) -> io::Result<()> {
 
 /// Whether a FUSE file system of this program is mounted there.
 pub(crate) fn is_mounted(mountpoint: &Path) -> bool {
+    mount_lines().any(|(path, _)| path == mountpoint)
+}
+
+/// The mountpoints of a user's file systems of this program.
+pub(crate) fn all_mounted(user: u32) -> Vec<PathBuf> {
+    let user = format!("user_id={user}");
+    let lines = mount_lines().filter(|(_, options)| options.split(',').any(|has| has == user));
+    lines.map(|(path, _)| path).collect()
+}
+
+/// Mountpoints and options of what is mounted by this program.
+fn mount_lines() -> impl Iterator<Item = (PathBuf, String)> {
     let all = std::fs::read("/proc/self/mounts").unwrap_or_default();
-    // As the kernel writes blanks and the like.
-    let mut wanted = Vec::new();
-    for &byte in mountpoint.as_os_str().as_bytes() {
-        match byte {
-            b' ' | b'\t' | b'\n' | b'\\' => wanted.extend(format!("\\{byte:03o}").bytes()),
-            _ => wanted.push(byte),
+    let line = |line: &[u8]| {
+        let mut words = line.split(|&byte| byte == b' ').skip(1);
+        let (path, kind, options) = (words.next()?, words.next()?, words.next()?);
+        let options = String::from_utf8_lossy(options).into_owned();
+        (kind == b"fuse.larder").then(|| (PathBuf::from(OsString::from_vec(plain(path))), options))
+    };
+    let lines: Vec<_> = all.split(|&byte| byte == b'\n').filter_map(line).collect();
+    lines.into_iter()
+}
+
+/// A path as it is; the kernel writes blanks and the like as a backslash and three octal digits.
+fn plain(path: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::new();
+    let mut rest = path;
+    while let [first, others @ ..] = rest {
+        let octal = others.get(..3).filter(|_| *first == b'\\');
+        let octal = octal.and_then(|octal| std::str::from_utf8(octal).ok());
+        match octal.and_then(|octal| u8::from_str_radix(octal, 8).ok()) {
+            Some(byte) => {
+                plain.push(byte);
+                rest = &others[3..];
+            }
+            None => {
+                plain.push(*first);
+                rest = others;
+            }
         }
     }
-    all.split(|&byte| byte == b'\n').any(|line| {
-        let mut words = line.split(|&byte| byte == b' ').skip(1);
-        words.next() == Some(&wanted[..]) && words.next() == Some(b"fuse.larder")
-    })
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_read_as_they_are() {
+        assert_eq!(plain(b"/a\\040b\\134/c"), b"/a b\\/c");
+        assert_eq!(plain(b"/plain"), b"/plain");
+    }
 }

@@ -8,8 +8,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use rustix::net::sockopt::Timeout;
 use serde::{Deserialize, Serialize};
 
+use crate::attach::{all_mounted, is_mounted};
 use crate::error::FsError;
 use crate::mount::Shared;
 use crate::options::FolderBudget;
@@ -49,6 +51,9 @@ enum Answer {
 
 /// For the answer of one of all mounts.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// So often a mount looks whether its socket is still there.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// Where the sockets of this user's mounts are.
 fn directory() -> PathBuf {
@@ -92,7 +97,15 @@ fn socket_name(mountpoint: &Path) -> String {
 /// The socket of a mount, at which it listens.
 pub(crate) struct Socket {
     listener: UnixListener,
+    mountpoint: PathBuf,
     pub(crate) path: PathBuf,
+    /// Device and number of what was made under the path.
+    made: (u64, u64),
+}
+
+fn made(path: &Path) -> io::Result<(u64, u64)> {
+    let found = std::fs::symlink_metadata(path)?;
+    Ok((found.dev(), found.ino()))
 }
 
 impl Socket {
@@ -111,20 +124,40 @@ impl Socket {
             _ => {}
         }
         let listener = UnixListener::bind(&path)?;
-        Ok(Self { listener, path })
+        rustix::net::sockopt::set_socket_timeout(&listener, Timeout::Recv, Some(LOOK))?;
+        Ok(Self {
+            listener,
+            mountpoint: mountpoint.to_owned(),
+            made: made(&path)?,
+            path,
+        })
+    }
+
+    fn is_there(&self) -> bool {
+        made(&self.path).is_ok_and(|made| made == self.made)
     }
 
     /// Answers commands until the mount has ended.
-    pub(crate) fn serve(&self, mount: &Arc<Shared>) {
-        for stream in self.listener.incoming() {
-            if let Ok(stream) = stream {
-                // One that says nothing does not keep others out for long.
-                let _ = stream.set_read_timeout(Some(Duration::from_secs(2)));
-                let _ = serve_one(&stream, mount);
+    pub(crate) fn serve(mut self, mount: &Arc<Shared>) {
+        while !mount.is_finished() {
+            match self.listener.accept() {
+                Ok((stream, _)) => {
+                    // One that says nothing does not keep others out for long.
+                    let _ = stream.set_read_timeout(Some(Duration::from_secs(2)));
+                    let _ = serve_one(&stream, mount);
+                }
+                // Temporary files are cleaned, and a user's directory goes when the user logs out.
+                Err(_) if !self.is_there() => {
+                    if let Ok(new) = Self::new(&self.mountpoint) {
+                        self = new;
+                    }
+                }
+                Err(_) => {}
             }
-            if mount.is_finished() {
-                return;
-            }
+        }
+        // Another mount may have made its own there.
+        if self.is_there() {
+            let _ = std::fs::remove_file(&self.path);
         }
     }
 }
@@ -189,7 +222,19 @@ impl Control {
     }
 
     fn stream(&self) -> Result<UnixStream, FsError> {
-        UnixStream::connect(&self.path).map_err(|error| self.none(error))
+        UnixStream::connect(&self.path).map_err(|error| {
+            if !is_mounted(&self.mountpoint) {
+                return self.none(error);
+            }
+            let text = format!(
+                "{} cannot be reached: {error}; the mount makes its socket anew within {} s where it can, and `umount {}` ends \
+                 it too: then its process writes back",
+                self.path.display(),
+                LOOK.as_secs(),
+                self.mountpoint.display()
+            );
+            self.none(io::Error::new(error.kind(), text))
+        })
     }
 
     fn none(&self, error: io::Error) -> FsError {
@@ -261,7 +306,7 @@ impl Control {
     /// The mount is in use, cannot be written back, or does not answer.
     pub fn unmount(&self) -> Result<(), FsError> {
         self.ask(&Command::Unmount, None)?;
-        // Its process takes the socket away when it drops the mount, which is soon, or never if it is this process.
+        // The mount takes its socket away, which is soon.
         let end = Instant::now() + Duration::from_secs(1);
         while self.path.exists() && Instant::now() < end {
             std::thread::sleep(Duration::from_millis(5));
@@ -290,5 +335,19 @@ pub fn mounts() -> Vec<MountStats> {
     });
     let mut all: Vec<_> = all.collect();
     all.sort_by(|one, other| one.mountpoint.cmp(&other.mountpoint));
+    all
+}
+
+/// Mountpoints of this user's mounts that are not among those that answered: their processes stand still, or their sockets cannot be
+/// reached.
+///
+/// ```
+/// for mountpoint in larder_fs::unanswered(&larder_fs::mounts()) {
+///     println!("{} does not answer", mountpoint.display());
+/// }
+/// ```
+pub fn unanswered(answered: &[MountStats]) -> Vec<PathBuf> {
+    let mut all = all_mounted(rustix::process::geteuid().as_raw());
+    all.retain(|path| answered.iter().all(|mount| mount.mountpoint != *path));
     all
 }

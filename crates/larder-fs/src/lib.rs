@@ -17,7 +17,7 @@
 
 // A file uses what lies below it:
 //
-//     mount > control, attach > upkeep, transport > data, directories, names, attributes, folders > filesystem
+//     mount > control > attach > upkeep, transport > data, directories, names, attributes, folders > filesystem
 //           > inode > source, table > gate, waiting, stats, system, options, error
 //
 // `transport` hands its numbers of open files to `inode` and `data`, which only keep them.
@@ -44,7 +44,7 @@ mod transport;
 mod upkeep;
 mod waiting;
 
-pub use control::{Control, Tune, mounts};
+pub use control::{Control, Tune, mounts, unanswered};
 pub use error::FsError;
 pub use mount::Mount;
 pub use options::{Coherence, DiskModel, FolderBudget, Mode, MountOptions};

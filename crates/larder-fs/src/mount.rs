@@ -597,15 +597,12 @@ impl Drop for Mount {
             let _ = detach(&self.shared.mountpoint, true);
         }
         let _ = self.shared.wait();
-        // The thread that listens looks whether all has ended. Where its socket was deleted it cannot be woken, and is left.
-        if UnixStream::connect(&self.socket).is_err() {
-            return;
-        }
+        // The thread that listens looks whether all has ended, and takes its socket away.
+        let _ = UnixStream::connect(&self.socket);
         let threads =
             core::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
         for thread in threads {
             let _ = thread.join();
         }
-        let _ = std::fs::remove_file(&self.socket);
     }
 }

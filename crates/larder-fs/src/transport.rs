@@ -722,17 +722,8 @@ impl<'s> Worker<'s> {
         let (flags, open_flags) = (message.u32()?, message.u32()?);
         let inode = self.inode(header)?;
         let kill_ids = open_flags & OPEN_KILL_SUIDGID != 0;
-        // The kernel writes by what the first opener opened, so that must be able to.
-        let access = match self.system.mode {
-            Mode::Bypass => flags & !(libc::O_ACCMODE as u32) | libc::O_RDWR as u32,
-            _ => flags,
-        };
-        let opened = self.system.open(&inode, access, kill_ids);
-        let opened = match opened {
-            Err(_) if access != flags => self.system.open(&inode, flags, kill_ids),
-            opened => opened,
-        };
-        let (handle, file, keep) = opened?;
+        // In mode `bypass` too: the kernel opens the source's file anew for each opener, with that one's access.
+        let (handle, file, keep) = self.system.open(&inode, flags, kill_ids)?;
         let how = self
             .open_flags(&file, keep)
             .inspect_err(|_| self.system.release(handle));

@@ -60,17 +60,27 @@ impl<P: AsRef<Path>> Drop for Mountpoint<P> {
 /// A daemon of its own process.
 pub(crate) struct Daemon(Child);
 
+/// This program as a daemon of its own process, which says on a line of its output that it is ready. `more` is nothing, or a mode and
+/// bytes of the cache.
+pub(crate) fn daemon_command(source: &Path, at: &Path, more: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
+        .args(["--exact", "killed::daemon", "--nocapture"])
+        .env(
+            DAEMON,
+            format!("{}:{}{more}", source.display(), at.display()),
+        )
+        .stdout(Stdio::piped());
+    // A daemon that is stopped would keep a test that is killed from ending.
+    let with_the_test = || Ok(set_parent_process_death_signal(Some(Signal::KILL))?);
+    // SAFETY: between fork and exec there is one system call, which touches no memory.
+    unsafe { command.pre_exec(with_the_test) };
+    command
+}
+
 impl Daemon {
     pub(crate) fn start(source: &Path, at: &Path) -> Self {
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command
-            .args(["--exact", "killed::daemon", "--nocapture"])
-            .env(DAEMON, format!("{}:{}", source.display(), at.display()))
-            .stdout(Stdio::piped());
-        // A daemon that is stopped would keep a test that is killed from ending.
-        let with_the_test = || Ok(set_parent_process_death_signal(Some(Signal::KILL))?);
-        // SAFETY: between fork and exec there is one system call, which touches no memory.
-        let child = unsafe { command.pre_exec(with_the_test) }.spawn().unwrap();
+        let child = daemon_command(source, at, "").spawn().unwrap();
         let mut daemon = Self(child);
         let lines = BufReader::new(daemon.0.stdout.take().unwrap()).lines();
         let ready = lines

@@ -2,11 +2,14 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod bypass;
 mod folders;
 mod killed;
 mod many;
 mod model;
+mod power;
 mod promises;
+mod recorder;
 mod slow;
 mod source;
 
@@ -40,6 +43,10 @@ fn mounted(with: impl FnOnce(MountOptions) -> MountOptions) -> Option<Mounted> {
         }),
         Err(FsError::Fuse { what, error }) => {
             eprintln!("skipped: {what}: {error}");
+            None
+        }
+        Err(FsError::Mode { what, .. }) => {
+            eprintln!("skipped: {what}");
             None
         }
         Err(error) => panic!("{error}"),

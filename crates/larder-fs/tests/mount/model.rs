@@ -12,6 +12,7 @@ use proptest::test_runner::{Config, TestRunner};
 use rustix::fs::{FallocateFlags, SeekFrom};
 use rustix::io::Errno;
 
+use crate::bypass::bypass;
 use crate::{directory, mounted};
 
 const NAMES: [&str; 6] = ["a", "b", "c", "d/a", "d/b", "e"];
@@ -338,4 +339,11 @@ fn own_is_as_a_plain_directory() {
 #[test]
 fn shared_is_as_a_plain_directory() {
     same(Mode::Shared);
+}
+
+#[test]
+fn bypass_is_as_a_plain_directory() {
+    if bypass().is_some() {
+        same(Mode::Bypass);
+    }
 }

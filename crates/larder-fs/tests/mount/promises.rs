@@ -3,11 +3,14 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use larder_fs::{Coherence, Control, DiskModel, FsError, Mode, MountOptions, Tune, mounts};
+use larder_fs::{Coherence, Control, DiskModel, FsError, MountOptions, Tune, mounts, unanswered};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use crate::many::with_many;
 use crate::{mounted, soon};
@@ -359,6 +362,73 @@ fn commands_come_by_the_socket() {
     mounted.mount.wait().unwrap();
 }
 
+/// The socket of a mount, which answers with its mountpoint.
+fn socket(at: &Path) -> PathBuf {
+    let directory = match std::env::var_os("XDG_RUNTIME_DIR").filter(|dir| !dir.is_empty()) {
+        Some(directory) => Path::new(&directory).join("larder"),
+        None => PathBuf::from(format!(
+            "/tmp/larder-{}",
+            rustix::process::geteuid().as_raw()
+        )),
+    };
+    let answers = |path: &PathBuf| {
+        let mut line = String::new();
+        let mut ask = || -> std::io::Result<usize> {
+            let mut stream = UnixStream::connect(path)?;
+            stream.write_all(b"\"Stats\"\n")?;
+            stream.read_to_string(&mut line)
+        };
+        ask().is_ok() && line.contains(at.to_str().unwrap())
+    };
+    let all = fs::read_dir(directory).unwrap();
+    let mut all = all.map(|entry| entry.unwrap().path());
+    all.find(answers).expect("the socket")
+}
+
+#[test]
+fn a_mount_without_its_socket_works_and_makes_another() {
+    let Some(mounted) = mounted(|options| options.dirty_age(Duration::from_secs(3600))) else {
+        return;
+    };
+    let path = socket(&mounted.at);
+    // A directory in its place keeps it from being made anew.
+    let replace = || {
+        let other = path.with_extension("other");
+        fs::create_dir(&other).unwrap();
+        renameat_with(CWD, &other, CWD, &path, RenameFlags::EXCHANGE).unwrap();
+        fs::remove_file(&other).unwrap();
+    };
+    replace();
+    let error = Control::connect(&mounted.at).unwrap_err();
+    assert!(matches!(error, FsError::NoMount { .. }));
+    let text = error.to_string();
+    assert!(
+        text.contains(path.to_str().unwrap()) && text.contains("umount"),
+        "{text}"
+    );
+    let all = mounts();
+    assert!(all.iter().all(|mount| mount.mountpoint != mounted.at));
+    assert!(unanswered(&all).contains(&mounted.at));
+    mounted.put("file", "text");
+    assert_eq!(mounted.get("file"), b"text");
+
+    fs::remove_dir(&path).unwrap();
+    soon(|| Control::connect(&mounted.at).is_ok(), "another socket");
+    let all = mounts();
+    assert!(all.iter().any(|mount| mount.mountpoint == mounted.at));
+    assert!(!unanswered(&all).contains(&mounted.at));
+    Control::connect(&mounted.at).unwrap().sync().unwrap();
+    assert_eq!(mounted.behind("file"), b"text");
+
+    // Nor does its end need one, and what is there instead stays.
+    replace();
+    mounted.put("last", "words");
+    soon(|| mounted.mount.unmount().is_ok(), "unmounts");
+    assert_eq!(mounted.behind("last"), b"words");
+    drop(mounted);
+    fs::remove_dir(&path).unwrap();
+}
+
 #[test]
 fn a_plain_umount_writes_back() {
     let Some(mounted) = mounted(|options| options.dirty_age(Duration::from_secs(3600))) else {
@@ -415,8 +485,7 @@ fn names_links_and_attributes_are_the_sources() {
     mounted.put("file", "text");
     fs::hard_link(mounted.at.join("file"), mounted.at.join("other")).unwrap();
     symlink("file", mounted.at.join("link")).unwrap();
-    let numbers =
-        |root: &std::path::Path, name| fs::symlink_metadata(root.join(name)).unwrap().ino();
+    let numbers = |root: &Path, name| fs::symlink_metadata(root.join(name)).unwrap().ino();
     for name in ["file", "other", "link"] {
         assert_eq!(
             numbers(&mounted.at, name),
@@ -441,37 +510,4 @@ fn names_links_and_attributes_are_the_sources() {
     }
     assert_eq!(seen.len(), 3000);
     assert_eq!(fs::read_dir(mounted.source.join("d")).unwrap().count(), 0);
-}
-
-#[test]
-fn bypass_reads_and_writes_the_source_itself() {
-    let Some(mounted) = mounted(|options| options) else {
-        return;
-    };
-    drop(mounted);
-    let (source, at) = (crate::directory(), crate::directory());
-    let mount = match MountOptions::new(source.path(), at.path())
-        .mode(Mode::Bypass)
-        .mount()
-    {
-        Ok(mount) => mount,
-        Err(FsError::Mode { what, .. }) => {
-            eprintln!("skipped: {what}");
-            return;
-        }
-        Err(error) => panic!("{error}"),
-    };
-    match fs::write(at.path().join("file"), vec![3; 100_000]) {
-        // The kernel refuses sources that are stacked themselves, and users without the right to it.
-        Err(error) => eprintln!("skipped: {error}"),
-        Ok(()) => {
-            assert_eq!(
-                fs::read(source.path().join("file")).unwrap(),
-                vec![3; 100_000]
-            );
-            assert_eq!(fs::read(at.path().join("file")).unwrap(), vec![3; 100_000]);
-            assert_eq!(mount.stats().hits + mount.stats().misses, 0);
-        }
-    }
-    mount.unmount().unwrap();
 }

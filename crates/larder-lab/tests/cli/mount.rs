@@ -1,8 +1,9 @@
 //! Mounts: what is refused, and one from its beginning to its end. Where nothing can be mounted a test says so in a line.
 
+use rustix::fs::{CWD, RenameFlags};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::home::Home;
@@ -190,11 +191,9 @@ fn a_mount_is_written_synced_changed_and_unmounted() {
     assert!(home_json(&home, &["trace", "info", "t.csv", "--json"])["uses"].as_u64() >= Some(25));
 }
 
-#[test]
-fn a_signal_writes_back_and_unmounts() {
-    let home = Home::new();
-    let (source, at) = (home.path().join("source"), At::new(&home, "at"));
-    fs::create_dir(&source).unwrap();
+/// A mount of `source` at `at` by a process in the foreground. None, with a line that says why, where nothing can be mounted.
+fn in_the_foreground(home: &Home) -> Option<Child> {
+    fs::create_dir(home.path().join("source")).unwrap();
     let mut command = home.larder(&["mount", "source", "at", "--foreground", "--dirty-age", "1h"]);
     command.env("XDG_RUNTIME_DIR", home.path());
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
@@ -204,11 +203,13 @@ fn a_signal_writes_back_and_unmounts() {
     if said.contains("FUSE") {
         eprintln!("skipped: {said}");
         child.wait().unwrap();
-        return;
+        return None;
     }
     assert!(said.contains("mounted"), "{said}");
-    fs::write(at.0.join("a"), "dirty").unwrap();
-    assert_eq!(content(&source.join("a")), "");
+    Some(child)
+}
+
+fn terminate(child: &Child) {
     let pid = child.id().to_string();
     assert!(
         Command::new("kill")
@@ -217,6 +218,52 @@ fn a_signal_writes_back_and_unmounts() {
             .unwrap()
             .success()
     );
+}
+
+#[test]
+fn a_signal_writes_back_and_unmounts() {
+    let home = Home::new();
+    let (source, at) = (home.path().join("source"), At::new(&home, "at"));
+    let Some(mut child) = in_the_foreground(&home) else {
+        return;
+    };
+    fs::write(at.0.join("a"), "dirty").unwrap();
+    assert_eq!(content(&source.join("a")), "");
+    terminate(&child);
+    assert!(child.wait().unwrap().success());
+    assert_eq!(content(&source.join("a")), "dirty");
+    assert!(!at.0.join("a").exists());
+}
+
+#[test]
+fn a_mount_works_without_its_socket() {
+    let home = Home::new();
+    let (source, at) = (home.path().join("source"), At::new(&home, "at"));
+    let Some(mut child) = in_the_foreground(&home) else {
+        return;
+    };
+    // With the folder, as when a user logs out. It is made anew.
+    let (sockets, away) = (home.path().join("larder"), home.path().join("away"));
+    fs::rename(&sockets, &away).unwrap();
+    soon("it answers", || larder(&home, &["sync", "at"]).0 == 0);
+    // And a file in its place, so that it cannot be.
+    fs::write(home.path().join("file"), "").unwrap();
+    let exchange = |one: &str, other: &str| {
+        let (one, other) = (home.path().join(one), home.path().join(other));
+        rustix::fs::renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE).unwrap();
+    };
+    exchange("file", "larder");
+    fs::write(at.0.join("a"), "dirty").unwrap();
+    for command in ["unmount", "sync", "drop", "mount-stats"] {
+        let (code, _, err) = larder(&home, &[command, "at"]);
+        let says = err.contains("cannot be reached") && err.contains("`umount");
+        assert!(code == 4 && says, "{command}: {err}");
+    }
+    let (code, _, err) = larder(&home, &["mounts"]);
+    assert!(code == 0 && err.contains("at is mounted too"), "{err}");
+    assert_eq!(content(&at.0.join("a")), "dirty");
+    assert_eq!(content(&source.join("a")), "");
+    terminate(&child);
     assert!(child.wait().unwrap().success());
     assert_eq!(content(&source.join("a")), "dirty");
     assert!(!at.0.join("a").exists());

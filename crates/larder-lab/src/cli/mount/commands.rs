@@ -99,6 +99,15 @@ pub(in crate::cli) fn tune(global: &Global, args: &Tune) -> Outcome {
 
 pub(in crate::cli) fn mounts(global: &Global, out: &mut dyn Write) -> Outcome {
     let all = larder_fs::mounts();
+    for mountpoint in larder_fs::unanswered(&all) {
+        output::hint(
+            global,
+            &format!(
+                "{} is mounted too, but does not answer: its process stands still, or its socket is gone or elsewhere (XDG_RUNTIME_DIR)",
+                mountpoint.display()
+            ),
+        );
+    }
     if global.json {
         return print_json(out, &json!({ "schema": 1, "mounts": all }));
     }
