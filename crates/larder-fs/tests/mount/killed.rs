@@ -12,6 +12,7 @@ use larder_fs::MountOptions;
 use rustix::mount::{UnmountFlags, unmount};
 use rustix::process::{Pid, Signal, set_parent_process_death_signal};
 
+use crate::uring::{Offered, least_bytes};
 use crate::{directory, mounted};
 
 const DAEMON: &str = "LARDER_FS_TEST_DAEMON";
@@ -23,7 +24,7 @@ const BLOCK: usize = 4096;
 /// Blocks that are written again and again.
 const BLOCKS: usize = 64;
 
-/// No test: the daemon of the other one, which starts this program again. Source, mountpoint and, for other tools, mode and bytes.
+/// No test: the daemon of the other one, which starts this program again. Source, mountpoint, and `ring` for io_uring or, for other tools, mode and bytes.
 #[test]
 fn daemon() {
     let Ok(text) = std::env::var(DAEMON) else {
@@ -34,6 +35,7 @@ fn daemon() {
         .cache_bytes(1 << 20)
         .dirty_age(Duration::from_millis(30));
     let options = match words.get(2..) {
+        Some(["ring"]) => options.cache_bytes(least_bytes()).io_uring(true),
         Some([mode, bytes]) => {
             let seconds = Duration::from_secs(5);
             options
@@ -62,10 +64,17 @@ pub(crate) struct Daemon(Child);
 
 impl Daemon {
     pub(crate) fn start(source: &Path, at: &Path) -> Self {
+        Self::start_with(source, at, "")
+    }
+
+    fn start_with(source: &Path, at: &Path, with: &str) -> Self {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command
             .args(["--exact", "killed::daemon", "--nocapture"])
-            .env(DAEMON, format!("{}:{}", source.display(), at.display()))
+            .env(
+                DAEMON,
+                format!("{}:{}{with}", source.display(), at.display()),
+            )
             .stdout(Stdio::piped());
         // A daemon that is stopped would keep a test that is killed from ending.
         let with_the_test = || Ok(set_parent_process_death_signal(Some(Signal::KILL))?);
@@ -239,10 +248,24 @@ fn verify(source: &Path, synced: &Acknowledged, last: u32) {
 
 #[test]
 fn a_killed_daemon_loses_nothing_that_was_synced() {
-    let Some(first) = mounted(|options| options) else {
+    if let Some(first) = mounted(|options| options) {
+        drop(first);
+        kill_again_and_again("");
+    }
+}
+
+#[test]
+fn by_io_uring_it_does_not_either() {
+    let Some(_offered) = Offered::new() else {
         return;
     };
-    drop(first);
+    if let Some(first) = mounted(|options| options.cache_bytes(least_bytes()).io_uring(true)) {
+        drop(first);
+        kill_again_and_again(":ring");
+    }
+}
+
+fn kill_again_and_again(with: &str) {
     let kills = std::env::var(KILLS).map_or(20, |text| text.parse().expect("a number of kills"));
     let (source, at) = (directory(), directory());
     let _mountpoint = Mountpoint(at.path());
@@ -250,7 +273,7 @@ fn a_killed_daemon_loses_nothing_that_was_synced() {
     let (mut bytes, mut behind) = (0, 0);
     let mut seed = 12_345_u64;
     for kill in 0..kills {
-        let daemon = Daemon::start(source.path(), at.path());
+        let daemon = Daemon::start_with(source.path(), at.path(), with);
         seed = seed
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
@@ -274,5 +297,5 @@ fn a_killed_daemon_loses_nothing_that_was_synced() {
         "{kills} kills: none of {bytes} synced bytes of the log lost, {behind} more were there"
     );
     assert!(bytes > 0, "something was synced");
-    drop(Daemon::start(source.path(), at.path()));
+    drop(Daemon::start_with(source.path(), at.path(), with));
 }

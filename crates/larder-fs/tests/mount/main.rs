@@ -9,6 +9,7 @@ mod model;
 mod promises;
 mod slow;
 mod source;
+mod uring;
 
 use std::fs;
 use std::path::PathBuf;

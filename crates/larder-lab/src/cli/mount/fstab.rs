@@ -79,8 +79,7 @@ mod tests {
     fn a_line_of_fstab_becomes_a_command() {
         let given = "/s /m -s -v -o rw,nofail,x-systemd.automount,cache=1G,dirty_age=2s,noexec,ro,close-to-open,io_uring -t larder";
         let words = translated(given.split(' ').map(OsString::from));
-        let wanted =
-            "larder mount /s /m --cache=1G --dirty-age=2s -onoexec --read-only --close-to-open --io-uring";
+        let wanted = "larder mount /s /m --cache=1G --dirty-age=2s -onoexec --read-only --close-to-open --io-uring";
         assert!(words.iter().eq(wanted.split(' ')), "{words:?}");
     }
 }
