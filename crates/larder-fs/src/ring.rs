@@ -106,7 +106,7 @@ impl Request {
 pub(crate) struct Entry {
     number: usize,
     queue: u16,
-    /// The kernel's number of the request in it.
+    /// The kernel's number of the request in it; 0 before the first.
     commit: u64,
     /// Lent to the request while it is read.
     memory: Option<Memory>,
@@ -245,6 +245,7 @@ pub(crate) struct Ring {
     returns: Arc<Returns>,
     answered: Vec<Entry>,
     has_poll: bool,
+    refused: bool,
 }
 
 impl Ring {
@@ -290,6 +291,7 @@ impl Ring {
             returns,
             answered: Vec::new(),
             has_poll: false,
+            refused: false,
         })
     }
 
@@ -297,12 +299,11 @@ impl Ring {
         Arc::clone(&self.returns)
     }
 
-    /// Hands all entries to the kernel. The calling thread is the ring's from now on. False if the kernel refuses them: it sends
-    /// all requests the other way then.
+    /// Hands all entries to the kernel. The calling thread is the ring's from now on.
     ///
     /// # Errors
     /// Those of the ring.
-    pub(crate) fn start(&mut self) -> io::Result<bool> {
+    pub(crate) fn start(&mut self) -> io::Result<()> {
         self.ring.submitter().register_enable_rings()?;
         let mut vectors = Vec::with_capacity(self.kernels.len());
         for (number, entry) in self.kernels.iter().enumerate() {
@@ -331,9 +332,12 @@ impl Ring {
         }
         self.ring.submit()?;
         drop(vectors);
-        // Those that it takes are completed with a request; no program can make one before all rings are there.
-        let refused = self.ring.completion().any(|done| done.result() < 0);
-        Ok(!refused)
+        Ok(())
+    }
+
+    /// The kernel did not take an entry. It sends all requests the other way then.
+    pub(crate) fn is_refused(&self) -> bool {
+        self.refused
     }
 
     /// Hands the kernel what has been answered, without waiting.
@@ -372,10 +376,11 @@ impl Ring {
         unsafe { self.ring.submission().push(&command) }.map_err(io::Error::other)
     }
 
-    /// Hands the kernel what has been answered, and waits for requests. False when the connection has ended.
+    /// Hands the kernel what has been answered, and waits for requests. False when the connection has ended, or the kernel refuses
+    /// the ring.
     ///
     /// # Errors
-    /// Those of the ring, or an entry that the kernel does not take.
+    /// Those of the ring, or an answer that the kernel does not take.
     pub(crate) fn wait(&mut self, requests: &mut Vec<Entry>) -> io::Result<bool> {
         while requests.is_empty() {
             if !self.has_poll {
@@ -424,6 +429,10 @@ impl Ring {
                         requests.push(entry);
                     }
                     libc::ENOTCONN | libc::ECONNABORTED | libc::ECANCELED | libc::ENODEV => {
+                        return Ok(false);
+                    }
+                    _ if entry.commit == 0 => {
+                        self.refused = true;
                         return Ok(false);
                     }
                     // It was not looked at.

@@ -429,9 +429,7 @@ impl<'s> Worker<'s> {
     /// Answers requests that come by a ring until the mount ends. Those that may wait long for the source go to the backlog. False if
     /// the kernel does not take the ring.
     pub(crate) fn run_ring(&mut self, mut ring: Ring, backlog: &Backlog) -> io::Result<bool> {
-        if !ring.start()? {
-            return Ok(false);
-        }
+        ring.start()?;
         let gate = &self.system.gate;
         let mut requests = Vec::new();
         while ring.wait(&mut requests)? {
@@ -457,7 +455,7 @@ impl<'s> Worker<'s> {
                 }
             }
         }
-        Ok(true)
+        Ok(!ring.is_refused())
     }
 
     /// Answers requests of the backlog until the mount ends.

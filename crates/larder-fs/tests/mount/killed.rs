@@ -24,7 +24,8 @@ const BLOCK: usize = 4096;
 /// Blocks that are written again and again.
 const BLOCKS: usize = 64;
 
-/// No test: the daemon of the other one, which starts this program again. Source, mountpoint, and `ring` for io_uring or, for other tools, mode and bytes.
+/// No test: the daemon of the other one, which starts this program again. Source, mountpoint, for other tools mode and bytes, and
+/// `ring` for io_uring.
 #[test]
 fn daemon() {
     let Ok(text) = std::env::var(DAEMON) else {
@@ -36,12 +37,13 @@ fn daemon() {
         .dirty_age(Duration::from_millis(30));
     let options = match words.get(2..) {
         Some(["ring"]) => options.cache_bytes(least_bytes()).io_uring(true),
-        Some([mode, bytes]) => {
+        Some([mode, bytes, ring @ ..]) => {
             let seconds = Duration::from_secs(5);
             options
                 .mode(mode.parse().unwrap())
                 .cache_bytes(bytes.parse().unwrap())
                 .dirty_age(seconds)
+                .io_uring(!ring.is_empty())
         }
         _ => options,
     };
