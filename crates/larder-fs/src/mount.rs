@@ -400,8 +400,12 @@ fn pin(cpu: u16) {
 
 /// What a daemon left that was killed is taken away: nothing can be reached through it.
 fn recover(mountpoint: &Path) {
-    let found = std::fs::metadata(mountpoint);
-    if found.is_err_and(|error| error.raw_os_error() == Some(libc::ENOTCONN))
+    use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
+    // Not what the kernel remembers: the connection of one whose requests came by io_uring may end a moment after its process, and
+    // then also with the first request.
+    let (flags, wanted) = (AtFlags::STATX_FORCE_SYNC, StatxFlags::BASIC_STATS);
+    let found = statx(CWD, mountpoint, flags, wanted);
+    if matches!(found, Err(Errno::NOTCONN | Errno::CONNABORTED))
         && let Ok(path) = std::path::absolute(mountpoint)
         && is_mounted(&path)
     {
