@@ -17,7 +17,7 @@ use rustix::net::{
 };
 
 use crate::error::FsError;
-use crate::transport::Device;
+use crate::reply::Device;
 
 /// Options that are flags of the system's call.
 fn flag(option: &str) -> Option<(MountFlags, bool)> {

@@ -66,6 +66,9 @@ pub enum FsError {
         /// What is missing.
         what: &'static str,
     },
+    /// Requests cannot come by io_uring.
+    #[error("requests by io_uring: {0}")]
+    IoUring(String),
     /// The budget is too small.
     #[error("a cache of {bytes} bytes was asked for; it needs at least {least}")]
     Budget {

@@ -205,7 +205,7 @@ pub fn converse(source: &Path, input: &[u8]) -> usize {
     if let Some(body) = input.strip_prefix(&[254]) {
         let mut kernel = kernel;
         kernel.send(&Kernel::message(INIT, 1, 0, body));
-        let greeted = greet(&device, &system).is_ok();
+        let greeted = greet(&device, &system, false).is_ok();
         if greeted {
             assert_eq!(kernel.answer().1.map(<[u8]>::len), Some(64));
         }

@@ -82,11 +82,16 @@ impl Gate {
         self.wake.notify_all();
     }
 
+    /// Whether waits take long as a rule.
+    pub(crate) fn is_slow(&self, what: For) -> bool {
+        u128::from(self.means[what as usize].load(Ordering::Relaxed)) > SLOW.as_nanos()
+    }
+
     /// Waits for the source by `work`; if that takes long as a rule and this thread answers requests, another one is let in.
     pub(crate) fn outside<T>(&self, what: For, work: impl FnOnce() -> T) -> T {
         let mean = &self.means[what as usize];
         let average = mean.load(Ordering::Relaxed);
-        let slow = INSIDE.get() && u128::from(average) > SLOW.as_nanos();
+        let slow = INSIDE.get() && self.is_slow(what);
         if slow {
             INSIDE.set(false);
             let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);

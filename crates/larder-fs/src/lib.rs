@@ -18,7 +18,7 @@
 // A file uses what lies below it:
 //
 //     mount > control > attach > upkeep, transport > data, directories, names, attributes, folders > filesystem
-//           > inode > source, table > gate, waiting, stats, system, options, error
+//           > inode > source, table > waiting > reply > ring > gate, stats, system, options, error
 //
 // `transport` hands its numbers of open files to `inode` and `data`, which only keep them.
 mod attach;
@@ -36,6 +36,8 @@ mod inode;
 mod mount;
 mod names;
 mod options;
+mod reply;
+mod ring;
 mod source;
 mod stats;
 mod system;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -24,11 +24,13 @@ use crate::folders::Folders;
 use crate::gate::Gate;
 use crate::inode::{INODE_BYTES, Inodes};
 use crate::options::{Mode, MountOptions};
+use crate::reply::Device;
+use crate::ring::{Backlog, Cpus, Plan, Ring, entry_bytes, missing};
 use crate::source::Source;
 use crate::stats::{Counters, MountStats};
 use crate::system::{Identity, ProcFds, is_network, raise_descriptors, stat};
 use crate::table::Table;
-use crate::transport::{Device, Worker, clone_device, greet};
+use crate::transport::{NO_RING, Worker, clone_device, greet};
 use crate::waiting::{WAITING_BYTES, Waiting};
 
 /// The smallest cache.
@@ -46,8 +48,17 @@ struct Budget {
     waiting: usize,
 }
 
+/// Largest request of a mount whose requests come by io_uring: each entry has a buffer for it.
+const RING_WRITE: usize = 128 << 10;
+
 impl Budget {
-    fn new(bytes: usize, threads: usize, descriptors: usize) -> Result<Self, FsError> {
+    /// `entries` are those of rings.
+    fn new(
+        bytes: usize,
+        threads: usize,
+        entries: usize,
+        descriptors: usize,
+    ) -> Result<Self, FsError> {
         if bytes < LEAST_BYTES {
             return Err(FsError::Budget {
                 bytes,
@@ -56,12 +67,16 @@ impl Budget {
         }
         // A thread's buffer takes the largest write.
         let most = (bytes / 32 / threads).clamp(128 << 10, 1 << 20);
-        let max_write = 1 << most.ilog2();
+        let max_write = match entries {
+            0 => 1 << most.ilog2(),
+            _ => RING_WRITE,
+        };
         let inodes = (bytes / 8).max(256 << 10);
-        let waiting = (bytes >> 14).min(1000);
+        let waiting = (bytes >> 14).min(1000).max(entries);
+        let rings = entries * entry_bytes(max_write);
         let page = larder::os::page_size();
         let rest = bytes
-            .saturating_sub(inodes + threads * max_write + waiting * WAITING_BYTES)
+            .saturating_sub(inodes + threads * max_write + rings + waiting * WAITING_BYTES)
             .max(bytes / 4);
         let pages = (rest / (page + PAGE_TABLES)).max(64);
         Ok(Self {
@@ -80,6 +95,8 @@ pub(crate) struct Shared {
     source: PathBuf,
     mountpoint: PathBuf,
     threads: usize,
+    /// Of rings.
+    entries: usize,
     most_bytes: usize,
     /// The outcome of the last write-back, when all threads have ended.
     finished: Mutex<Option<Result<(), Errno>>>,
@@ -166,6 +183,22 @@ impl MountOptions {
         (self.cache_bytes >> 18).clamp(4, 16)
     }
 
+    /// The rings, where requests are to come by io_uring.
+    fn plan(&self) -> Result<Option<Plan>, FsError> {
+        if !self.io_uring {
+            return Ok(None);
+        }
+        let what = "reading /sys/devices/system/cpu";
+        let cpus = Cpus::new().map_err(|error| FsError::Io { what, error })?;
+        let entry = entry_bytes(RING_WRITE);
+        let plan = Plan::new(&cpus, self.cache_bytes, entry, self.at_a_time());
+        let small = || {
+            let text = "its buffers would take more than a quarter of the cache; give it more, or mount without it";
+            FsError::IoUring(text.to_owned())
+        };
+        plan.ok_or_else(small).map(Some)
+    }
+
     /// All that is there before it is mounted.
     pub(crate) fn prepare(&self, source_path: &Path) -> Result<FileSystem, FsError> {
         let at_source = |error: Errno| FsError::Source {
@@ -175,7 +208,13 @@ impl MountOptions {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = rustix::fs::open(source_path, flags, rustix::fs::Mode::empty());
         let root = root.map_err(at_source)?;
-        let budget = Budget::new(self.cache_bytes, self.all_threads(), raise_descriptors())?;
+        let entries = self.plan()?.map_or(0, |plan| plan.entries());
+        let budget = Budget::new(
+            self.cache_bytes,
+            self.all_threads(),
+            entries,
+            raise_descriptors(),
+        )?;
         let memory = |error: &dyn std::fmt::Display| FsError::Memory(error.to_string());
         let attr = stat(&root).map_err(at_source)?;
         let acl = rustix::fs::getxattr_query(source_path, "system.posix_acl_access");
@@ -188,7 +227,7 @@ impl MountOptions {
             .most_bytes
             .unwrap_or(self.cache_bytes)
             .max(self.cache_bytes);
-        let most = Budget::new(most, self.all_threads(), raise_descriptors())?;
+        let most = Budget::new(most, self.all_threads(), entries, raise_descriptors())?;
         let cache = BlockCache::builder(Arc::clone(&source))
             .pool(family.pool().clone())
             .bytes(budget.blocks)
@@ -247,6 +286,7 @@ impl MountOptions {
         mountpoint: PathBuf,
         lock: OwnedFd,
     ) -> Result<Mount, FsError> {
+        let plan = self.plan()?;
         let what = "listening for commands";
         let socket = Socket::new(&mountpoint).map_err(|error| FsError::Io { what, error })?;
         let mut options = self.fuse_options.clone();
@@ -259,6 +299,7 @@ impl MountOptions {
             source,
             mountpoint,
             threads: self.all_threads(),
+            entries: plan.as_ref().map_or(0, Plan::entries),
             most_bytes: self
                 .most_bytes
                 .unwrap_or(self.cache_bytes)
@@ -268,7 +309,7 @@ impl MountOptions {
             lock,
         });
         let path = socket.path.clone();
-        match self.start_threads(&shared, &device, socket) {
+        match self.start_threads(&shared, &device, socket, plan) {
             Ok(threads) => Ok(Mount {
                 shared,
                 socket: path,
@@ -287,18 +328,36 @@ impl MountOptions {
         shared: &Arc<Shared>,
         device: &Device,
         socket: Socket,
+        plan: Option<Plan>,
     ) -> Result<Vec<JoinHandle<()>>, FsError> {
         let what = "answering the kernel";
         let no_thread = |error| FsError::Io {
             what: "starting a thread",
             error,
         };
-        greet(device, &shared.system).map_err(|error| match (self.mode, error.kind()) {
-            (Mode::Bypass, io::ErrorKind::Unsupported) => FsError::Mode {
-                mode: "bypass",
-                what: "the kernel has no passthrough (Linux 6.9, CONFIG_FUSE_PASSTHROUGH)",
-            },
-            _ => FsError::Fuse { what, error },
+        let mut rings = Rings::default();
+        if let Some(plan) = plan {
+            rings.pinned = plan.pinned;
+            for queues in plan.rings {
+                let ring = Ring::new(device.as_fd(), &queues, RING_WRITE).map_err(|error| {
+                    FsError::IoUring(format!(
+                        "{error}; permit io_uring (kernel.io_uring_disabled, seccomp), or mount without it"
+                    ))
+                })?;
+                let cpu = queues.first().map_or(0, |queue| queue.0);
+                rings.all.push((ring, cpu));
+            }
+        }
+        let by_ring = !rings.all.is_empty();
+        greet(device, &shared.system, by_ring).map_err(|error| {
+            match (self.mode, error.kind()) {
+                _ if error.to_string() == NO_RING => FsError::IoUring(missing()),
+                (Mode::Bypass, io::ErrorKind::Unsupported) => FsError::Mode {
+                    mode: "bypass",
+                    what: "the kernel has no passthrough (Linux 6.9, CONFIG_FUSE_PASSTHROUGH)",
+                },
+                _ => FsError::Fuse { what, error },
+            }
         })?;
         let mut devices = vec![Arc::clone(device)];
         for _ in 1..shared.threads {
@@ -308,7 +367,7 @@ impl MountOptions {
             (self.dirty_age / 4).clamp(Duration::from_millis(20), Duration::from_secs(1));
         let session = Arc::clone(shared);
         let device = Arc::clone(device);
-        let all = move || session.run(devices, &device, interval);
+        let all = move || session.run(devices, rings, &device, interval);
         let session = std::thread::Builder::new()
             .name("larder-fs".to_owned())
             .spawn(all)
@@ -323,10 +382,30 @@ impl MountOptions {
     }
 }
 
+/// The rings of a mount, each with the CPU of its first queue.
+#[derive(Default)]
+struct Rings {
+    all: Vec<(Ring, u16)>,
+    pinned: bool,
+}
+
+/// This thread runs on the CPU whose requests it answers, so that no other CPU has to be woken. Where it may not it runs anywhere.
+fn pin(cpu: u16) {
+    let mut cpus = rustix::thread::CpuSet::new();
+    if usize::from(cpu) < rustix::thread::CpuSet::MAX_CPU {
+        cpus.set(cpu.into());
+        let _ = rustix::thread::sched_setaffinity(None, &cpus);
+    }
+}
+
 /// What a daemon left that was killed is taken away: nothing can be reached through it.
 fn recover(mountpoint: &Path) {
-    let found = std::fs::metadata(mountpoint);
-    if found.is_err_and(|error| error.raw_os_error() == Some(libc::ENOTCONN))
+    use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
+    // Not what the kernel remembers: the connection of one whose requests came by io_uring may end a moment after its process, and
+    // then also with the first request.
+    let (flags, wanted) = (AtFlags::STATX_FORCE_SYNC, StatxFlags::BASIC_STATS);
+    let found = statx(CWD, mountpoint, flags, wanted);
+    if matches!(found, Err(Errno::NOTCONN | Errno::CONNABORTED))
         && let Ok(path) = std::path::absolute(mountpoint)
         && is_mounted(&path)
     {
@@ -353,8 +432,17 @@ fn trace(cache: &BlockCache, path: &Path) -> io::Result<()> {
 
 impl Shared {
     /// Answers requests until the mount ends, and then writes back what is left.
-    fn run(&self, devices: Vec<Device>, device: &Device, interval: Duration) {
+    fn run(&self, devices: Vec<Device>, rings: Rings, device: &Device, interval: Duration) {
         let system = &self.system;
+        let backlog = Backlog::default();
+        let returns: Vec<_> = rings.all.iter().map(|(ring, _)| ring.returns()).collect();
+        // The connection has ended for all.
+        let end = || {
+            system.gate.end();
+            backlog.end();
+            returns.iter().for_each(|returns| returns.end());
+        };
+        let (end, backlog) = (&end, &backlog);
         std::thread::scope(|scope| {
             let upkeep = || system.keep_up(device, interval);
             let _ = std::thread::Builder::new()
@@ -362,16 +450,40 @@ impl Shared {
                 .spawn_scoped(scope, upkeep);
             let workers = devices.into_iter().map(|device| {
                 let work = move || {
-                    let end = Worker::new(system, device).run();
-                    // The connection has ended for all.
-                    system.gate.end();
-                    end
+                    let _ = Worker::new(system, device).run();
+                    end();
                 };
                 std::thread::Builder::new()
                     .name("larder-worker".to_owned())
                     .spawn_scoped(scope, work)
             });
-            let workers: Vec<_> = workers.collect();
+            let mut workers: Vec<_> = workers.collect();
+            let helpers = match rings.all.len() {
+                0 => 0,
+                n => self.threads.saturating_sub(n).max(2),
+            };
+            for (ring, cpu) in rings.all {
+                let work = move || {
+                    if rings.pinned {
+                        pin(cpu);
+                    }
+                    let mut worker = Worker::new(system, Arc::clone(device));
+                    // Without it the kernel sends all to the others.
+                    if worker.run_ring(ring, backlog).unwrap_or(true) {
+                        end();
+                    }
+                };
+                let thread = std::thread::Builder::new().name("larder-ring".to_owned());
+                let thread = thread.spawn_scoped(scope, work);
+                // The kernel waits for each ring.
+                thread.as_ref().map_or_else(|_| end(), drop);
+                workers.push(thread);
+            }
+            for _ in 0..helpers {
+                let work = move || Worker::new(system, Arc::clone(device)).run_backlog(backlog);
+                let thread = std::thread::Builder::new().name("larder-helper".to_owned());
+                workers.push(thread.spawn_scoped(scope, work));
+            }
             for worker in workers.into_iter().flatten() {
                 let _ = worker.join();
             }
@@ -470,8 +582,13 @@ impl Shared {
             cache.set_policy(rule)?;
         }
         let bytes = |bytes: usize| {
-            Budget::new(bytes.min(self.most_bytes), self.threads, usize::MAX)
-                .map(|budget| budget.blocks)
+            Budget::new(
+                bytes.min(self.most_bytes),
+                self.threads,
+                self.entries,
+                usize::MAX,
+            )
+            .map(|budget| budget.blocks)
         };
         let blocks = tune.cache_bytes.map(bytes).transpose()?;
         // A larger cache has room for larger parts, and smaller parts leave room in a smaller cache.
@@ -524,6 +641,7 @@ impl Shared {
             conflicts: of(&counters.conflicts),
             write_errors: cache.write_errors,
             folders: system.folder_stats(),
+            ring_requests: of(&counters.by_ring),
             explanation: explanation.collect::<BTreeMap<_, _>>(),
             operations: counters.operations(),
         }

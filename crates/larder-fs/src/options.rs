@@ -161,6 +161,7 @@ pub struct MountOptions {
     pub(crate) read_only: bool,
     pub(crate) read_ahead: usize,
     pub(crate) threads: Option<usize>,
+    pub(crate) io_uring: bool,
     pub(crate) trace: Option<PathBuf>,
     pub(crate) disk: Option<DiskModel>,
     pub(crate) fuse_options: Vec<String>,
@@ -185,6 +186,7 @@ impl MountOptions {
             read_only: false,
             read_ahead: 128 << 10,
             threads: None,
+            io_uring: false,
             trace: None,
             disk: None,
             fuse_options: Vec::new(),
@@ -266,6 +268,13 @@ impl MountOptions {
     /// Threads that answer the kernel; by default as many as CPUs, from 2 to 16.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = Some(threads);
+        self
+    }
+
+    /// Requests come by io_uring (Linux 6.14, `/sys/module/fuse/parameters/enable_uring` at Y). Where that cannot be had the mount is
+    /// refused with [`FsError::IoUring`](crate::FsError::IoUring), which says what to do.
+    pub fn io_uring(mut self, yes: bool) -> Self {
+        self.io_uring = yes;
         self
     }
 

@@ -68,6 +68,8 @@ pub struct MountStats {
     pub write_errors: u64,
     /// Folders that have a part of the cache for themselves. The counts above include theirs.
     pub folders: Vec<FolderStats>,
+    /// Requests that came by io_uring.
+    pub ring_requests: u64,
     /// What the replacement rule says of itself.
     pub explanation: BTreeMap<String, f64>,
     /// Requests of the kernel by name.
@@ -250,6 +252,7 @@ pub(crate) struct Counters {
     times: Box<[Times]>,
     pub(crate) read_bytes: AtomicU64,
     pub(crate) written_bytes: AtomicU64,
+    pub(crate) by_ring: AtomicU64,
     pub(crate) invalidated: AtomicU64,
     pub(crate) outside_changes: AtomicU64,
     pub(crate) conflicts: AtomicU64,
@@ -261,6 +264,7 @@ impl Counters {
             times: OPERATIONS.iter().map(|_| Times::default()).collect(),
             read_bytes: AtomicU64::new(0),
             written_bytes: AtomicU64::new(0),
+            by_ring: AtomicU64::new(0),
             invalidated: AtomicU64::new(0),
             outside_changes: AtomicU64::new(0),
             conflicts: AtomicU64::new(0),

@@ -1,11 +1,12 @@
-//! The kernel's side: messages on `/dev/fuse`, one read each, and their answers, one write each.
+//! The kernel's side: messages on `/dev/fuse`, one read each, and their answers, one write each; or the same messages by io_uring.
 //!
 //! A message is read as bytes, field by field, so a short or foreign one is refused and cannot be mistaken. Reads are answered
 //! from the cache's pages themselves, with one `writev`. The numbers are those of linux/fuse.h.
 
 use std::fs::File;
-use std::io::{self, IoSlice};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -20,6 +21,8 @@ use crate::gate::For;
 use crate::inode::Inode;
 use crate::names::{Entry, New};
 use crate::options::{Coherence, Mode};
+use crate::reply::{Device, Reply, send};
+use crate::ring::{Backlog, Entry as RingEntry, Ring};
 use crate::system::{Attr, Caller, Sys, Time};
 
 /// Bytes before the data of the largest message.
@@ -79,6 +82,7 @@ const HANDLE_KILLPRIV_V2: u64 = 1 << 28;
 const INIT_EXT: u64 = 1 << 30;
 const DIRECT_IO_ALLOW_MMAP: u64 = 1 << 36;
 const PASSTHROUGH: u64 = 1 << 37;
+const OVER_IO_URING: u64 = 1 << 41;
 
 const FOPEN_DIRECT_IO: u32 = 1 << 0;
 const FOPEN_KEEP_CACHE: u32 = 1 << 1;
@@ -99,9 +103,6 @@ const NOTIFY_INVAL_ENTRY: i32 = 3;
 const IOC_CLONE: libc::c_ulong = 0x8004_e500;
 const IOC_BACKING_OPEN: libc::c_ulong = 0x4010_e501;
 const IOC_BACKING_CLOSE: libc::c_ulong = 0x4004_e502;
-
-/// The connection to the kernel.
-pub(crate) type Device = Arc<OwnedFd>;
 
 /// A connection of its own for another thread.
 pub(crate) fn clone_device(device: &Device) -> io::Result<Device> {
@@ -147,15 +148,23 @@ impl Drop for BackingId {
     }
 }
 
-/// What is left of a message.
+/// What is left of a message, and a second part of it where the kernel sends one. No field lies in both.
 #[derive(Clone, Copy)]
-struct Message<'m>(&'m [u8]);
+struct Message<'m>(&'m [u8], &'m [u8]);
 
 impl<'m> Message<'m> {
     fn take(&mut self, bytes: usize) -> Sys<&'m [u8]> {
+        self.turn();
         let (taken, rest) = self.0.split_at_checked(bytes).ok_or(Errno::IO)?;
         self.0 = rest;
         Ok(taken)
+    }
+
+    /// Goes on with the second part after the first.
+    fn turn(&mut self) {
+        if self.0.is_empty() {
+            (self.0, self.1) = (self.1, &[]);
+        }
     }
 
     fn array<const N: usize>(&mut self) -> Sys<[u8; N]> {
@@ -172,6 +181,7 @@ impl<'m> Message<'m> {
 
     /// Bytes up to the next zero.
     fn name(&mut self) -> Sys<&'m [u8]> {
+        self.turn();
         let len = self.0.iter().position(|&byte| byte == 0).ok_or(Errno::IO)?;
         let name = self.take(len)?;
         self.take(1)?;
@@ -192,24 +202,28 @@ struct Header {
 
 impl Header {
     fn read(bytes: &[u8]) -> Sys<(Self, Message<'_>)> {
-        let mut message = Message(bytes);
-        let len = message.u32()?;
-        if len as usize != bytes.len() {
+        let mut message = Message(bytes, &[]);
+        let len = message.u32()? as usize;
+        if len != bytes.len() {
             return Err(Errno::IO);
         }
+        let header = Self::after_length(&mut message)?;
+        Ok((header, message))
+    }
+
+    fn after_length(message: &mut Message<'_>) -> Sys<Self> {
         let opcode = message.u32()?;
         let (unique, node) = (message.u64()?, message.u64()?);
         let (uid, gid, thread) = (message.u32()?, message.u32()?, message.u32()?);
         message.u32()?;
-        let header = Self {
+        Ok(Self {
             opcode,
             unique,
             node,
             caller: Caller { uid, gid },
             thread,
             begun: Instant::now(),
-        };
-        Ok((header, message))
+        })
     }
 }
 
@@ -265,35 +279,6 @@ enum Outcome {
     None,
 }
 
-/// Sends an answer of one piece or more.
-fn send(device: &Device, unique: u64, error: i32, pieces: &[&[u8]]) -> io::Result<()> {
-    let len = 16 + pieces.iter().map(|piece| piece.len()).sum::<usize>();
-    let mut header = [0; 16];
-    header[..4].copy_from_slice(&(len as u32).to_ne_bytes());
-    header[4..8].copy_from_slice(&error.to_ne_bytes());
-    header[8..].copy_from_slice(&unique.to_ne_bytes());
-    let mut all = Vec::with_capacity(pieces.len() + 1);
-    all.push(IoSlice::new(&header));
-    all.extend(pieces.iter().map(|piece| IoSlice::new(piece)));
-    match rustix::io::writev(&**device, &all) {
-        // The program that asked was interrupted, or the mount has ended.
-        Ok(_) | Err(Errno::NOENT | Errno::NODEV) => Ok(()),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// Answers a request.
-fn answer(device: &Device, unique: u64, pieces: Sys<&[&[u8]]>) {
-    let sent = match pieces {
-        Ok(pieces) => send(device, unique, 0, pieces),
-        Err(error) => send(device, unique, -error.raw_os_error(), &[]),
-    };
-    if sent.is_err() {
-        // The kernel did not take the answer; an error it takes.
-        let _ = send(device, unique, -libc::EIO, &[]);
-    }
-}
-
 /// Asks the kernel to forget a name. Not to be called by a thread that answers requests.
 pub(crate) fn forget_name(device: &Device, parent: u64, name: &[u8]) {
     let mut bytes = Vec::with_capacity(17 + name.len());
@@ -314,11 +299,14 @@ pub(crate) fn forget_pages(device: &Device, node: u64) {
     let _ = send(device, 0, NOTIFY_INVAL_INODE, &[&bytes]);
 }
 
+/// Why the first message was refused.
+pub(crate) const NO_RING: &str = "the kernel offers no io_uring";
+
 /// Answers the kernel's first message.
 ///
 /// # Errors
-/// The kernel lacks what the mode needs, or is too old.
-pub(crate) fn greet(device: &Device, system: &FileSystem) -> io::Result<()> {
+/// The kernel lacks what the mode or `by_ring` needs, or is too old.
+pub(crate) fn greet(device: &Device, system: &FileSystem, by_ring: bool) -> io::Result<()> {
     let mut buffer = vec![0; HEADERS + system.max_write];
     let len = loop {
         match rustix::io::read(&**device, &mut buffer[..]) {
@@ -361,6 +349,12 @@ pub(crate) fn greet(device: &Device, system: &FileSystem) -> io::Result<()> {
             return refuse("the kernel has no passthrough (Linux 6.9, CONFIG_FUSE_PASSTHROUGH)");
         }
         Mode::Bypass => wanted |= PASSTHROUGH,
+    }
+    if by_ring {
+        if offered & OVER_IO_URING == 0 {
+            return refuse(NO_RING);
+        }
+        wanted |= OVER_IO_URING;
     }
     let flags = wanted & offered;
     let pages = (system.max_write / larder::os::page_size()) as u16;
@@ -408,6 +402,7 @@ impl<'s> Worker<'s> {
     /// Answers requests until the mount ends.
     pub(crate) fn run(&mut self) -> io::Result<()> {
         let mut buffer = vec![0; HEADERS + self.system.max_write];
+        let mut reply = Reply::Device(Arc::clone(&self.device));
         let gate = &self.system.gate;
         let mut needed = gate.enter();
         while needed {
@@ -424,28 +419,114 @@ impl<'s> Worker<'s> {
                     "a message of the kernel that is none",
                 ));
             };
-            self.out.clear();
-            let outcome = match header.opcode {
-                READ | WRITE | FSYNC | FORGET | BATCH_FORGET => self.answer(&header, message),
-                _ => gate.outside(For::Names, || self.answer(&header, message)),
-            };
-            if !matches!(outcome, Ok(Outcome::Later)) {
-                let failed = outcome.is_err();
-                // Before the program goes on, so that it finds its request counted.
-                self.system
-                    .counters
-                    .did(header.opcode, header.begun, failed);
-            }
-            match outcome {
-                Ok(Outcome::Answer) => answer(&self.device, header.unique, Ok(&[&self.out])),
-                Ok(Outcome::Sent | Outcome::Later | Outcome::None) => {}
-                // The kernel waits for no answer to these, whatever they hold.
-                Err(_) if matches!(header.opcode, FORGET | BATCH_FORGET | INTERRUPT) => {}
-                Err(error) => answer(&self.device, header.unique, Err(error)),
-            }
+            let outcome = self.serve(&header, message, &mut reply);
+            self.finish(&header, outcome, &mut reply);
             needed = header.opcode != DESTROY && gate.turn();
         }
         Ok(())
+    }
+
+    /// Answers requests that come by a ring until the mount ends. Those that may wait long for the source go to the backlog. False if
+    /// the kernel does not take the ring.
+    pub(crate) fn run_ring(&mut self, mut ring: Ring, backlog: &Backlog) -> io::Result<bool> {
+        ring.start()?;
+        let gate = &self.system.gate;
+        let mut requests = Vec::new();
+        while ring.wait(&mut requests)? {
+            for entry in requests.drain(..) {
+                let what = match entry.opcode() {
+                    READ => None,
+                    WRITE => Some(For::Data),
+                    FSYNC | FSYNCDIR | FALLOCATE | COPY_FILE_RANGE => {
+                        backlog.put(entry);
+                        continue;
+                    }
+                    _ => Some(For::Names),
+                };
+                match what {
+                    Some(what) if gate.is_slow(what) => backlog.put(entry),
+                    what => {
+                        // Answers that are ready do not wait for a call of the source.
+                        if what.is_some() {
+                            ring.flush()?;
+                        }
+                        self.serve_entry(entry);
+                    }
+                }
+            }
+        }
+        Ok(!ring.is_refused())
+    }
+
+    /// Answers requests of the backlog until the mount ends.
+    pub(crate) fn run_backlog(&mut self, backlog: &Backlog) {
+        while let Some(entry) = backlog.get() {
+            self.serve_entry(entry);
+        }
+    }
+
+    /// Answers a request that came by a ring.
+    fn serve_entry(&mut self, mut entry: RingEntry) {
+        self.system.counters.by_ring.fetch_add(1, Ordering::Relaxed);
+        let request = entry.request();
+        let header = request
+            .as_ref()
+            .map_err(|&error| error)
+            .and_then(|request| {
+                let mut message = Message(request.header(), &[]);
+                message.u32()?;
+                Header::after_length(&mut message)
+            });
+        let (Ok(request), Ok(header)) = (&request, &header) else {
+            // The kernel takes no answer with another number than the request's, and ends it with an error.
+            return Reply::Ring(Some(entry)).answer(0, Err(Errno::IO));
+        };
+        // A read has no payload, and keeps the buffer for its answer.
+        let lent = match header.opcode {
+            READ => None,
+            _ => entry.lend(),
+        };
+        let payload = lent
+            .as_ref()
+            .map_or(&[][..], |memory| memory.payload(request.payload));
+        let mut reply = Reply::Ring(Some(entry));
+        let outcome = self.serve(header, Message(request.fields(), payload), &mut reply);
+        if let Some(memory) = lent {
+            reply.give_back(memory);
+        }
+        self.finish(header, outcome, &mut reply);
+    }
+
+    /// Does what a request asks for, and counts it. A read may send its answer.
+    fn serve(&mut self, header: &Header, message: Message<'_>, reply: &mut Reply) -> Sys<Outcome> {
+        self.out.clear();
+        let outcome = match header.opcode {
+            READ => self.read(header, message, reply),
+            WRITE | FSYNC | FORGET | BATCH_FORGET => self.answer(header, message),
+            _ => {
+                let gate = &self.system.gate;
+                gate.outside(For::Names, || self.answer(header, message))
+            }
+        };
+        if !matches!(outcome, Ok(Outcome::Later)) {
+            let failed = outcome.is_err();
+            // Before the program goes on, so that it finds its request counted.
+            self.system
+                .counters
+                .did(header.opcode, header.begun, failed);
+        }
+        outcome
+    }
+
+    /// Sends the answer, where one is left to send.
+    fn finish(&mut self, header: &Header, outcome: Sys<Outcome>, reply: &mut Reply) {
+        match outcome {
+            Ok(Outcome::Answer) => reply.answer(header.unique, Ok(&[&self.out])),
+            Ok(Outcome::Sent | Outcome::Later | Outcome::None) => {}
+            // The kernel waits for no answer to these, whatever they hold.
+            Err(_) if matches!(header.opcode, FORGET | BATCH_FORGET | INTERRUPT) => {}
+            Err(error) => reply.answer(header.unique, Err(error)),
+        }
     }
 
     fn inode(&self, header: &Header) -> Sys<Arc<Inode>> {
@@ -529,7 +610,6 @@ impl<'s> Worker<'s> {
             }
             OPEN => self.open(header, message),
             CREATE | TMPFILE => self.create(header, message),
-            READ => self.read(header, message),
             WRITE => self.write(message),
             STATFS => self.whole(),
             RELEASE => {
@@ -617,9 +697,9 @@ impl<'s> Worker<'s> {
             }
             INTERRUPT => {
                 let unique = message.u64()?;
-                if let Some(device) = system.waiting.interrupt(unique) {
+                if let Some(mut reply) = system.waiting.interrupt(unique) {
                     // Its program was killed.
-                    answer(&device, unique, Err(Errno::INTR));
+                    reply.answer(unique, Err(Errno::INTR));
                 }
                 Ok(Outcome::None)
             }
@@ -765,29 +845,36 @@ impl<'s> Worker<'s> {
         Ok(Outcome::Answer)
     }
 
-    fn read(&mut self, header: &Header, mut message: Message<'_>) -> Sys<Outcome> {
+    fn read(
+        &mut self,
+        header: &Header,
+        mut message: Message<'_>,
+        reply: &mut Reply,
+    ) -> Sys<Outcome> {
         let file = self.system.file(message.u64()?)?;
         let (offset, size) = (message.u64()?, message.u32()?);
         let size = (size as usize).min(self.system.max_write);
         let system = self.system;
         let (unique, begun) = (header.unique, header.begun);
-        let device = &self.device;
-        let reply = |pieces: &[&[u8]]| send(device, unique, 0, pieces);
-        let sent = match system.read(&mut self.handle, &file, offset, size, reply)? {
+        let send = |pieces: &[&[u8]]| reply.send(unique, 0, pieces);
+        let sent = match system.read(&mut self.handle, &file, offset, size, send)? {
             Ok(sent) => sent,
-            Err(reading) if system.waiting.add(unique, header.thread, device) => {
+            Err(reading) if system.waiting.add(unique, header.thread, reply) => {
                 let (waiting, counters) =
                     (Arc::clone(&system.waiting), Arc::clone(&system.counters));
                 system.read_later(reading, move |pieces| {
-                    let device = waiting.take(unique);
-                    counters.did(READ, begun, device.is_none() || pieces.is_err());
-                    if let Some(device) = device {
-                        answer(&device, unique, pieces);
+                    let reply = waiting.take(unique);
+                    counters.did(READ, begun, reply.is_none() || pieces.is_err());
+                    if let Some(mut reply) = reply {
+                        reply.answer(unique, pieces);
                     }
                 });
                 return Ok(Outcome::Later);
             }
-            Err(reading) => reading.wait(&mut self.handle, reply)?,
+            Err(reading) => {
+                let send = |pieces: &[&[u8]]| reply.send(unique, 0, pieces);
+                reading.wait(&mut self.handle, send)?
+            }
         };
         // It was an answer all the same: the kernel did not take it.
         sent.map_or(Err(Errno::IO), |()| Ok(Outcome::Sent))
@@ -882,9 +969,12 @@ mod tests {
         for len in 0..bytes.len() {
             assert!(Header::read(&bytes[..len]).is_err());
         }
-        let mut rest = Message(&[1, 2, 3]);
+        let mut rest = Message(&[1, 2, 3], b"ab\0");
         assert!(rest.u32().is_err() && rest.name().is_err());
         assert_eq!(rest.take(3).unwrap(), [1, 2, 3]);
+        // The second part of one that came in two.
+        assert_eq!(rest.name().unwrap(), b"ab");
+        assert!(rest.take(1).is_err());
     }
 
     /// Whatever a message holds, it has an answer or an error. Names stay in their directory.
@@ -899,7 +989,9 @@ mod tests {
             .prepare(&source)
             .unwrap();
         let device = rustix::fs::open("/dev/null", OFlags::RDWR, Permissions::empty()).unwrap();
-        let worker = std::cell::RefCell::new(Worker::new(&system, Arc::new(device)));
+        let device = Arc::new(device);
+        let reply = std::cell::RefCell::new(Reply::Device(Arc::clone(&device)));
+        let worker = std::cell::RefCell::new(Worker::new(&system, device));
         let word = prop_oneof![3 => Just(0_u32), 3 => 1..4_u32, 1 => 0..70_000_u32, 1 => any::<u32>(), 2 => Just(0x61_u32)];
         let message = (
             0..60_u32,
@@ -925,10 +1017,13 @@ mod tests {
                 begun: Instant::now(),
             };
             let mut worker = worker.borrow_mut();
-            worker.out.clear();
             // It would take the disk that the test has.
             if opcode != FALLOCATE {
-                let _ = worker.answer(&header, Message(&bytes));
+                let at = cut * bytes.len() / 4;
+                for (first, second) in [(&bytes[..], &[][..]), bytes.split_at(at)] {
+                    let message = Message(first, second);
+                    let _ = worker.serve(&header, message, &mut reply.borrow_mut());
+                }
             }
             Ok(())
         });

@@ -10,7 +10,8 @@ use rustix::fs::FileType;
 
 use crate::filesystem::FileSystem;
 use crate::inode::Inode;
-use crate::transport::{Device, forget_name, forget_pages};
+use crate::reply::Device;
+use crate::transport::{forget_name, forget_pages};
 
 /// What other threads want of it.
 #[derive(Default)]

@@ -3,8 +3,9 @@
 //! Whichever thread takes a read out of here answers it, so it is answered once.
 
 use std::collections::HashMap;
-use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::reply::Reply;
 
 /// Bytes that a read takes while it waits, about: its place here and in the cache's queue, and what it needs for its answer.
 pub(crate) const WAITING_BYTES: usize = 512;
@@ -13,8 +14,7 @@ pub(crate) const WAITING_BYTES: usize = 512;
 struct Read {
     /// The thread that asked.
     thread: u32,
-    /// It came by this descriptor, and the kernel takes the answer by no other.
-    device: Arc<OwnedFd>,
+    reply: Reply,
 }
 
 /// By the kernel's numbers of them.
@@ -33,25 +33,25 @@ impl Waiting {
         self.reads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// False if too many wait already.
-    pub(crate) fn add(&self, unique: u64, thread: u32, device: &Arc<OwnedFd>) -> bool {
+    /// Takes the way of the answer. False if too many wait already.
+    pub(crate) fn add(&self, unique: u64, thread: u32, reply: &mut Reply) -> bool {
         let mut reads = self.reads();
         let room = reads.len() < self.most;
         if room {
-            let device = Arc::clone(device);
-            reads.insert(unique, Read { thread, device });
+            let reply = reply.detach();
+            reads.insert(unique, Read { thread, reply });
         }
         room
     }
 
-    /// The descriptor for the answer; none if another thread has answered it.
-    pub(crate) fn take(&self, unique: u64) -> Option<Arc<OwnedFd>> {
-        self.reads().remove(&unique).map(|read| read.device)
+    /// The way of the answer; none if another thread has answered it.
+    pub(crate) fn take(&self, unique: u64) -> Option<Reply> {
+        self.reads().remove(&unique).map(|read| read.reply)
     }
 
     /// Takes a read that the kernel asks to interrupt, if the thread that asked was killed. Others go on, as they do on a disk: programs
     /// do not expect that a signal for which they have a handler ends the read of a file.
-    pub(crate) fn interrupt(&self, unique: u64) -> Option<Arc<OwnedFd>> {
+    pub(crate) fn interrupt(&self, unique: u64) -> Option<Reply> {
         let thread = self.reads().get(&unique)?.thread;
         is_killed(thread).then(|| self.take(unique))?
     }

@@ -12,6 +12,7 @@ use larder_fs::MountOptions;
 use rustix::mount::{UnmountFlags, unmount};
 use rustix::process::{Pid, Signal, set_parent_process_death_signal};
 
+use crate::uring::{Offered, least_bytes};
 use crate::{directory, mounted};
 
 const DAEMON: &str = "LARDER_FS_TEST_DAEMON";
@@ -23,7 +24,8 @@ const BLOCK: usize = 4096;
 /// Blocks that are written again and again.
 const BLOCKS: usize = 64;
 
-/// No test: the daemon of the other one, which starts this program again. Source, mountpoint and, for other tools, mode and bytes.
+/// No test: the daemon of the other one, which starts this program again. Source, mountpoint, for other tools mode and bytes, and
+/// `ring` for io_uring.
 #[test]
 fn daemon() {
     let Ok(text) = std::env::var(DAEMON) else {
@@ -34,12 +36,14 @@ fn daemon() {
         .cache_bytes(1 << 20)
         .dirty_age(Duration::from_millis(30));
     let options = match words.get(2..) {
-        Some([mode, bytes]) => {
+        Some(["ring"]) => options.cache_bytes(least_bytes()).io_uring(true),
+        Some([mode, bytes, ring @ ..]) => {
             let seconds = Duration::from_secs(5);
             options
                 .mode(mode.parse().unwrap())
                 .cache_bytes(bytes.parse().unwrap())
                 .dirty_age(seconds)
+                .io_uring(!ring.is_empty())
         }
         _ => options,
     };
@@ -60,7 +64,7 @@ impl<P: AsRef<Path>> Drop for Mountpoint<P> {
 /// A daemon of its own process.
 pub(crate) struct Daemon(Child);
 
-/// This program as a daemon of its own process, which says on a line of its output that it is ready. `more` is nothing, or a mode and
+/// This program as a daemon of its own process, which says on a line of its output that it is ready. `more` is nothing, `:ring`, or a mode and
 /// bytes of the cache.
 pub(crate) fn daemon_command(source: &Path, at: &Path, more: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
@@ -80,7 +84,11 @@ pub(crate) fn daemon_command(source: &Path, at: &Path, more: &str) -> Command {
 
 impl Daemon {
     pub(crate) fn start(source: &Path, at: &Path) -> Self {
-        let child = daemon_command(source, at, "").spawn().unwrap();
+        Self::start_with(source, at, "")
+    }
+
+    fn start_with(source: &Path, at: &Path, with: &str) -> Self {
+        let child = daemon_command(source, at, with).spawn().unwrap();
         let mut daemon = Self(child);
         let lines = BufReader::new(daemon.0.stdout.take().unwrap()).lines();
         let ready = lines
@@ -249,10 +257,24 @@ fn verify(source: &Path, synced: &Acknowledged, last: u32) {
 
 #[test]
 fn a_killed_daemon_loses_nothing_that_was_synced() {
-    let Some(first) = mounted(|options| options) else {
+    if let Some(first) = mounted(|options| options) {
+        drop(first);
+        kill_again_and_again("");
+    }
+}
+
+#[test]
+fn by_io_uring_it_does_not_either() {
+    let Some(_offered) = Offered::new() else {
         return;
     };
-    drop(first);
+    if let Some(first) = mounted(|options| options.cache_bytes(least_bytes()).io_uring(true)) {
+        drop(first);
+        kill_again_and_again(":ring");
+    }
+}
+
+fn kill_again_and_again(with: &str) {
     let kills = std::env::var(KILLS).map_or(20, |text| text.parse().expect("a number of kills"));
     let (source, at) = (directory(), directory());
     let _mountpoint = Mountpoint(at.path());
@@ -260,7 +282,7 @@ fn a_killed_daemon_loses_nothing_that_was_synced() {
     let (mut bytes, mut behind) = (0, 0);
     let mut seed = 12_345_u64;
     for kill in 0..kills {
-        let daemon = Daemon::start(source.path(), at.path());
+        let daemon = Daemon::start_with(source.path(), at.path(), with);
         seed = seed
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
@@ -284,5 +306,5 @@ fn a_killed_daemon_loses_nothing_that_was_synced() {
         "{kills} kills: none of {bytes} synced bytes of the log lost, {behind} more were there"
     );
     assert!(bytes > 0, "something was synced");
-    drop(Daemon::start(source.path(), at.path()));
+    drop(Daemon::start_with(source.path(), at.path(), with));
 }

@@ -12,6 +12,7 @@ mod promises;
 mod recorder;
 mod slow;
 mod source;
+mod uring;
 
 use std::fs;
 use std::path::PathBuf;

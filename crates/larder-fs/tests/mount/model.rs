@@ -6,13 +6,14 @@ use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 
-use larder_fs::Mode;
+use larder_fs::{Mode, MountOptions};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use rustix::fs::{FallocateFlags, SeekFrom};
 use rustix::io::Errno;
 
 use crate::bypass::bypass;
+use crate::uring::{Offered, least_bytes};
 use crate::{directory, mounted};
 
 const NAMES: [&str; 6] = ["a", "b", "c", "d/a", "d/b", "e"];
@@ -281,9 +282,10 @@ fn tree(root: &Path) -> BTreeMap<String, (String, Vec<u8>)> {
     all
 }
 
-fn same(mode: Mode) {
+fn same(with: impl Fn(MountOptions) -> MountOptions) {
     // Enough for the largest files to be evicted from the cache while they are used.
-    let Some(first) = mounted(|options| options.cache_bytes(1 << 20).mode(mode)) else {
+    let with = |options: MountOptions| with(options.cache_bytes(1 << 20));
+    let Some(first) = mounted(with) else {
         return;
     };
     drop(first);
@@ -295,8 +297,7 @@ fn same(mode: Mode) {
     });
     let all = proptest::collection::vec(operation(), 1..80);
     let result = runner.run(&all, |operations| {
-        let mounted =
-            mounted(|options| options.cache_bytes(1 << 20).mode(mode)).expect("as before");
+        let mounted = mounted(with).expect("as before");
         let plain = directory();
         for root in [&mounted.at, plain.path()] {
             fs::create_dir(root.join("d")).expect("a directory");
@@ -333,17 +334,30 @@ fn same(mode: Mode) {
 
 #[test]
 fn own_is_as_a_plain_directory() {
-    same(Mode::Own);
+    same(|options| options);
 }
 
 #[test]
 fn shared_is_as_a_plain_directory() {
-    same(Mode::Shared);
+    same(|options| options.mode(Mode::Shared));
+}
+
+#[test]
+fn by_io_uring_it_is_as_a_plain_directory() {
+    let Some(_offered) = Offered::new() else {
+        return;
+    };
+    // Most of a cache that small would be the ring's buffers.
+    same(|options| options.cache_bytes(least_bytes()).io_uring(true));
+    same(|options| {
+        let options = options.cache_bytes(least_bytes());
+        options.io_uring(true).mode(Mode::Shared)
+    });
 }
 
 #[test]
 fn bypass_is_as_a_plain_directory() {
     if bypass().is_some() {
-        same(Mode::Bypass);
+        same(|options| options.mode(Mode::Bypass));
     }
 }

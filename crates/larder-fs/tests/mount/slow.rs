@@ -17,6 +17,7 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use tempfile::TempDir;
 
 use crate::killed::{Daemon, Mountpoint};
+use crate::uring::{Offered, least_bytes};
 use crate::{directory, mounted, soon};
 
 const BLOCK: usize = 4096;
@@ -55,7 +56,7 @@ impl Drop for Stopped {
 
 impl Stoppable {
     /// None where nothing can be mounted. The source has a file of so many blocks, each of which holds its number.
-    fn new(blocks: usize) -> Option<Self> {
+    fn new(blocks: usize, with: impl Fn(MountOptions) -> MountOptions) -> Option<Self> {
         drop(mounted(|options| options)?);
         let (source, middle, at) = (directory(), directory(), directory());
         let content = (0..blocks)
@@ -64,12 +65,11 @@ impl Stoppable {
         fs::write(source.path().join("file"), content).unwrap();
         let daemon = Daemon::start(source.path(), middle.path());
         let inner = Mountpoint(middle);
-        let mount = MountOptions::new(inner.0.path(), at.path())
+        let options = MountOptions::new(inner.0.path(), at.path())
             .cache_bytes(16 << 20)
             .read_ahead(0)
-            .coherence(Coherence::Exclusive)
-            .mount()
-            .unwrap();
+            .coherence(Coherence::Exclusive);
+        let mount = with(options).mount().unwrap();
         Some(Self {
             mount,
             at: at.path().to_owned(),
@@ -104,16 +104,32 @@ fn is_reading(thread: u32, fd: RawFd) -> bool {
 
 #[test]
 fn hits_do_not_wait_for_misses() {
-    let Some(stoppable) = Stoppable::new(MISSES + 1) else {
+    if let Some(stoppable) = Stoppable::new(MISSES + 1, |options| options) {
+        hits_come_first(&stoppable, MISSES);
+    }
+}
+
+/// As many misses as have an entry, but one, also where all come from one CPU.
+#[test]
+fn by_io_uring_they_do_not_either() {
+    let Some(_offered) = Offered::new() else {
         return;
     };
+    let by_ring = |options: MountOptions| options.cache_bytes(8 * least_bytes()).io_uring(true);
+    if let Some(stoppable) = Stoppable::new(MISSES + 1, by_ring) {
+        hits_come_first(&stoppable, 12);
+        assert!(stoppable.mount.stats().ring_requests > 0);
+    }
+}
+
+fn hits_come_first(stoppable: &Stoppable, misses: usize) {
     let (file, stopped) = stoppable.stopped();
     let (sender, replies) = channel();
     thread::scope(|scope| {
         // It goes on before the threads are waited for, also after a panic.
         let stopped = stopped;
         let (started, threads) = channel();
-        for n in 1..=MISSES {
+        for n in 1..=misses {
             let (file, sender, started) = (&file, sender.clone(), started.clone());
             scope.spawn(move || {
                 let id = rustix::thread::gettid().as_raw_nonzero().get() as u32;
@@ -121,7 +137,7 @@ fn hits_do_not_wait_for_misses() {
                 sender.send((n, read(file, n))).unwrap();
             });
         }
-        for _ in 0..MISSES {
+        for _ in 0..misses {
             let thread = threads.recv().unwrap();
             soon(|| is_reading(thread, file.as_raw_fd()), "it reads");
         }
@@ -136,7 +152,7 @@ fn hits_do_not_wait_for_misses() {
     drop(sender);
     let mut all: Vec<_> = replies.into_iter().collect();
     all.sort_unstable();
-    let each = (1..=MISSES).map(|n| (n, n as u8));
+    let each = (1..=misses).map(|n| (n, n as u8));
     assert_eq!(all, each.collect::<Vec<_>>());
     drop(file);
     stoppable.mount.unmount().unwrap();
@@ -144,9 +160,23 @@ fn hits_do_not_wait_for_misses() {
 
 #[test]
 fn a_program_that_is_killed_does_not_wait() {
-    let Some(stoppable) = Stoppable::new(2) else {
+    if let Some(stoppable) = Stoppable::new(2, |options| options) {
+        killed_ones_end(&stoppable);
+    }
+}
+
+#[test]
+fn by_io_uring_it_does_not_either() {
+    let Some(_offered) = Offered::new() else {
         return;
     };
+    let by_ring = |options: MountOptions| options.cache_bytes(8 * least_bytes()).io_uring(true);
+    if let Some(stoppable) = Stoppable::new(2, by_ring) {
+        killed_ones_end(&stoppable);
+    }
+}
+
+fn killed_ones_end(stoppable: &Stoppable) {
     let mut missing = File::open(stoppable.at.join("file")).unwrap();
     missing.seek(SeekFrom::Start(BLOCK as u64)).unwrap();
     // It begins before the source stands still: a new process closes what this one has open of the source, and so waits for it.

@@ -65,6 +65,7 @@ fn option(option: &str) -> Option<OsString> {
         _ if name.to_ascii_lowercase().starts_with("x-") || OF_MOUNT.contains(&name) => None,
         None if name == "ro" => Some("--read-only".into()),
         None if own == "close-to-open" => Some("--close-to-open".into()),
+        None if own == "io-uring" => Some("--io-uring".into()),
         Some(value) if VALUES.contains(&own.as_str()) => Some(format!("--{own}={value}").into()),
         _ => Some(format!("-o{option}").into()),
     }
@@ -76,10 +77,9 @@ mod tests {
 
     #[test]
     fn a_line_of_fstab_becomes_a_command() {
-        let given = "/s /m -s -v -o rw,nofail,x-systemd.automount,cache=1G,dirty_age=2s,noexec,ro,close-to-open -t larder";
+        let given = "/s /m -s -v -o rw,nofail,x-systemd.automount,cache=1G,dirty_age=2s,noexec,ro,close-to-open,io_uring -t larder";
         let words = translated(given.split(' ').map(OsString::from));
-        let wanted =
-            "larder mount /s /m --cache=1G --dirty-age=2s -onoexec --read-only --close-to-open";
+        let wanted = "larder mount /s /m --cache=1G --dirty-age=2s -onoexec --read-only --close-to-open --io-uring";
         assert!(words.iter().eq(wanted.split(' ')), "{words:?}");
     }
 }

@@ -87,6 +87,9 @@ pub(super) struct Mount {
     /// Threads that answer the kernel at a time [default: as many as CPUs, 2 to 16].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: Option<u16>,
+    /// Take requests by io_uring (Linux 6.14, switched on in /sys/module/fuse/parameters/enable_uring).
+    #[arg(long)]
+    io_uring: bool,
     /// Write each use of a block here, as a trace that `larder sim` replays.
     #[arg(long, value_name = "FILE.csv")]
     trace: Option<PathBuf>,
@@ -119,6 +122,7 @@ impl Mount {
             .coherence(self.coherence)
             .read_only(self.read_only)
             .read_ahead(size(self.read_ahead))
+            .io_uring(self.io_uring)
             .fuse_options(self.fuse_options.iter().cloned());
         if let Some(bytes) = self.most_cache {
             options = options.most_bytes(size(bytes));
@@ -189,6 +193,7 @@ fn fault(error: FsError) -> Failure {
         | FsError::Mountpoint { .. }
         | FsError::Nested { .. }
         | FsError::Mode { .. }
+        | FsError::IoUring(_)
         | FsError::Budget { .. }
         | FsError::Folder { .. }
         | FsError::Cache(_) => Failure::usage(error),
