@@ -110,6 +110,9 @@ impl Adaptive {
     /// more say nothing of how long the block must be kept.
     #[cold]
     fn sampled_use(&mut self, frame: Frame) {
+        if self.queues.is_confined() {
+            return self.queues.touch(frame);
+        }
         let settled = self.tags.is_shown(frame, self.queues.came())
             && (self.queues.rules_lru() || self.queues.settled(frame));
         // The miniatures know of no readahead.
@@ -133,6 +136,7 @@ impl Policy for Adaptive {
     fn miss(&mut self, block: Block, shadow: Option<Shadow>, reason: Reason) -> Admission {
         let returns = shadow.is_some_and(|shadow| self.queues.returns(shadow.get() as u32));
         if reason != Reason::Readahead
+            && !self.queues.is_confined()
             && let Some(tag) = self.sample.tag(block)
         {
             self.learn(tag, Some(false));
@@ -165,7 +169,9 @@ impl Policy for Adaptive {
     #[inline]
     fn settled(&self, frame: Frame) -> bool {
         self.queues.settled(frame)
-            && (!self.queues.is_sampled(frame) || self.tags.is_shown(frame, self.queues.came()))
+            && (!self.queues.is_sampled(frame)
+                || self.queues.is_confined()
+                || self.tags.is_shown(frame, self.queues.came()))
     }
 
     fn unsettled(&mut self) -> bool {
