@@ -6,6 +6,7 @@ mod first;
 mod ghosts;
 mod guard;
 mod knobs;
+mod late;
 mod miniature;
 mod queues;
 mod sample;
@@ -19,7 +20,7 @@ use super::{
     Touch,
 };
 use knobs::EXPERTS;
-use miniature::Miniatures;
+use late::LateMiniatures;
 use queues::{Border, Queues};
 use sample::Sample;
 use tags::Tags;
@@ -75,7 +76,7 @@ pub struct Adaptive {
     queues: Queues,
     sample: Sample,
     tags: Tags,
-    miniatures: Miniatures,
+    miniatures: LateMiniatures,
     /// Of the small queue, when it was last asked whether it moved.
     border: Border,
 }
@@ -91,7 +92,7 @@ impl Adaptive {
         Ok(Self {
             queues: Queues::new(frames, EXPERTS[0].knobs(frames))?,
             tags: Tags::new(sample.frames())?,
-            miniatures: Miniatures::new(sample.frames(), frames)?,
+            miniatures: LateMiniatures::new(sample.frames(), frames),
             border: Border::default(),
             sample,
         })
@@ -239,7 +240,7 @@ impl Policy for Adaptive {
     /// The miniatures begin anew, since the sample is another one, and the first expert rules until they know better.
     fn resize(&mut self, frames: usize) -> Result<(), PolicyError> {
         let sample = Sample::new(capacity(frames)?);
-        let miniatures = Miniatures::new(sample.frames(), frames)?;
+        let miniatures = LateMiniatures::new(sample.frames(), frames);
         let tags = Tags::new(sample.frames())?;
         self.queues.resize(frames)?;
         self.queues.forget_samples();
@@ -259,7 +260,8 @@ impl Policy for Adaptive {
 
     fn explain(&self) -> Vec<(&'static str, f64)> {
         let mut all = self.miniatures.explain();
-        all.splice(4..4, self.queues.explain());
+        let at = all.len().min(4);
+        all.splice(at..at, self.queues.explain());
         all
     }
 }

@@ -5,7 +5,8 @@ use larder_base::table::table;
 
 const FREE: u64 = u64::MAX;
 
-/// A small table from frame to tag: open addressing, at most seven eighths full, and half full if as many are sampled as expected.
+/// A small table from frame to tag: open addressing, at most seven eighths full, and half full if as many are sampled as expected. It
+/// grows to that size, since many a cache is dropped before it is full.
 #[derive(Debug)]
 pub(super) struct Tags {
     /// Frame in the high half, tag in the low one.
@@ -13,17 +14,40 @@ pub(super) struct Tags {
     /// By slot: how many blocks had come to the cache when the block was last shown to the miniatures.
     shown: Vec<u32>,
     len: usize,
+    /// Most slots.
+    most: usize,
 }
+
+/// Least slots.
+const FIRST: usize = 8;
 
 impl Tags {
     /// Room for at least half as many again as are expected.
     pub(super) fn new(expected: usize) -> Result<Self, PolicyError> {
-        let slots = (expected * 2).next_power_of_two().max(8);
+        Self::of(FIRST, (expected * 2).next_power_of_two().max(FIRST))
+    }
+
+    fn of(slots: usize, most: usize) -> Result<Self, PolicyError> {
         Ok(Self {
             slots: table(slots, FREE)?,
             shown: table(slots, 0)?,
             len: 0,
+            most,
         })
+    }
+
+    /// The same tags in four times the slots, if there is memory for these.
+    #[cold]
+    fn grow(&mut self) {
+        let slots = (self.slots.len() * 4).min(self.most);
+        let Ok(mut new) = Self::of(slots, self.most) else {
+            return;
+        };
+        let used = |at: &usize| self.slots[*at] != FREE;
+        for at in (0..self.slots.len()).filter(used) {
+            new.put(self.slots[at], self.shown[at]);
+        }
+        *self = new;
     }
 
     fn home(&self, frame: Frame) -> usize {
@@ -57,18 +81,26 @@ impl Tags {
 
     /// False if there is no room: the frame is not sampled then.
     pub(super) fn insert(&mut self, frame: Frame, tag: u32, shown: u32) -> bool {
+        if self.len * 2 >= self.slots.len() && self.slots.len() < self.most {
+            self.grow();
+        }
         if self.len * 8 >= self.slots.len() * 7 {
             return false;
         }
+        self.put(u64::from(frame) << 32 | u64::from(tag), shown);
+        true
+    }
+
+    /// Puts a frame and its tag into a slot; one is free.
+    fn put(&mut self, slot: u64, shown: u32) {
         let mask = self.slots.len() - 1;
-        let mut at = self.home(frame);
+        let mut at = self.home((slot >> 32) as u32);
         while self.slots[at] != FREE {
             at = (at + 1) & mask;
         }
-        self.slots[at] = u64::from(frame) << 32 | u64::from(tag);
+        self.slots[at] = slot;
         self.shown[at] = shown;
         self.len += 1;
-        true
     }
 
     /// Takes one out and moves those behind it up, so that no mark of it is left.
