@@ -435,8 +435,11 @@ proptest! {
     }
 
     #[test]
-    fn tags_are_a_map(steps in proptest::collection::vec((any::<bool>(), 0_u32..40), 1..400)) {
-        let mut tags = Tags::new(4).unwrap();
+    fn tags_are_a_map(
+        steps in proptest::collection::vec((any::<bool>(), 0_u32..40), 1..400),
+        expected in prop::sample::select(vec![4_usize, 16]),
+    ) {
+        let mut tags = Tags::new(expected).unwrap();
         let mut model: HashMap<u32, u32> = HashMap::new();
         for (insert, frame) in steps {
             let tag = frame.wrapping_mul(77);
@@ -444,7 +447,7 @@ proptest! {
                 if tags.insert(frame, tag, frame + 1) {
                     model.insert(frame, tag);
                 } else {
-                    prop_assert_eq!(model.len(), 7);
+                    prop_assert_eq!(model.len(), expected * 2 * 7 / 8);
                 }
             } else if !insert {
                 tags.remove(frame);
