@@ -81,6 +81,14 @@ pub struct Adaptive {
     border: Border,
 }
 
+/// For the sampled frames of a cache of this many.
+fn tags(sample: &Sample, frames: usize) -> Result<Tags, PolicyError> {
+    if sample.frames() == frames {
+        return Ok(Tags::of_all());
+    }
+    Tags::new(sample.frames())
+}
+
 impl Adaptive {
     /// A rule for this many frames, with the constants of its source.
     ///
@@ -91,7 +99,7 @@ impl Adaptive {
         let sample = Sample::new(frames);
         Ok(Self {
             queues: Queues::new(frames, EXPERTS[0].knobs(frames))?,
-            tags: Tags::new(sample.frames())?,
+            tags: tags(&sample, frames)?,
             miniatures: LateMiniatures::new(sample.frames(), frames),
             border: Border::default(),
             sample,
@@ -241,7 +249,7 @@ impl Policy for Adaptive {
     fn resize(&mut self, frames: usize) -> Result<(), PolicyError> {
         let sample = Sample::new(capacity(frames)?);
         let miniatures = LateMiniatures::new(sample.frames(), frames);
-        let tags = Tags::new(sample.frames())?;
+        let tags = tags(&sample, frames)?;
         self.queues.resize(frames)?;
         self.queues.forget_samples();
         (self.sample, self.miniatures, self.tags) = (sample, miniatures, tags);
