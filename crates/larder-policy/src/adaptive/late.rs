@@ -3,9 +3,9 @@
 use super::super::PolicyError;
 use super::miniature::Miniatures;
 
-/// Miniatures that are made late. Until as many sampled uses have been seen as a miniature has frames, none of them evicts and no
-/// guard can find enough losses, so nothing follows from them. These uses are noted, and shown when the miniatures are made: what
-/// follows is the same, and a cache that is dropped sooner, such as that of a query in SQLite, does not pay for them.
+/// Miniatures that are made late. In as many sampled uses as half the frames of one, none evicts, and the guard cannot see the losses
+/// at which LRU is to rule: so nothing follows from these uses. They are noted, and shown when the miniatures are made. A cache
+/// that is dropped sooner, such as that of a query in SQLite, does not pay for them.
 #[derive(Debug)]
 pub(super) struct LateMiniatures {
     made: Option<Miniatures>,
@@ -41,15 +41,12 @@ impl LateMiniatures {
             return None;
         }
         self.noted.push((tag, own));
-        if self.noted.len() < self.frames {
-            return None;
+        if self.noted.len() > self.frames / 2 {
+            // Without memory they are made later.
+            self.made = self.shown().ok();
+            self.noted = Vec::new();
         }
-        // Without memory they are made later.
-        let made = self.shown().ok();
-        self.noted = Vec::new();
-        let ruling = made.as_ref().map_or(0, Miniatures::ruling);
-        self.made = made;
-        (ruling != 0).then_some(ruling)
+        None
     }
 
     /// Miniatures that have seen the uses so far.

@@ -178,11 +178,6 @@ impl Miniatures {
         self.sweep = (self.sweep + 1) & (self.entries.len() - 1);
     }
 
-    /// The expert that rules.
-    pub(super) fn ruling(&self) -> usize {
-        self.duel.ruling()
-    }
-
     /// The expert that rules, and the misses of each.
     pub(super) fn explain(&self) -> Vec<(&'static str, f64)> {
         let mut all = vec![

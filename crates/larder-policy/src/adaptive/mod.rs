@@ -46,6 +46,9 @@ const RETURNS: u64 = 1;
 /// A block that is read ahead waits apart for its first use, until as many blocks have come as a quarter of the frames. Then it counts
 /// as a new block. So many readers at once need no more room in the small queue than one.
 ///
+/// The queues share out the frames that are not [parked](Policy::park). While more than an eighth of them are, the miniatures are shown
+/// nothing: all their frames may leave, so they would say what a larger cache needs.
+///
 /// Blocks that come while the cache fills wait in a FIFO of their own, apart from the small queue. They stay until there is evidence
 /// against them: each return of a block that left in their stead, as soon as it would still be here otherwise, counts against them,
 /// each first use of one that would have left by now
@@ -57,7 +60,8 @@ const RETURNS: u64 = 1;
 /// nothing about how long a block must be kept, and cost nothing.
 ///
 /// 9 bytes a frame in caches of less than 64 Ki frames and 11 in larger ones, half a byte for the ghosts that there may be, and 100
-/// to 400 KiB for the miniatures, of which the larger belong to caches of 64 Ki frames and more. A hit is two stores into the
+/// to 400 KiB for the miniatures, of which the larger belong to caches of 64 Ki frames and more. They are made when more sampled
+/// uses have been seen than half as many as each has frames: before, nothing could follow from them. A hit is two stores into the
 /// frame's state and stamp when these change, under LRU a list move; one hit in 32 (one in
 /// n/2048 in large caches, every one in caches of up to 512 frames) is also five looks into the miniatures.
 ///
