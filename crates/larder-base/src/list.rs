@@ -109,9 +109,174 @@ impl Linked for Links {
     }
 }
 
+/// Links of 4 bytes a node, for at most 65,535 nodes; [`NONE`] by its low bits.
+#[derive(Debug)]
+pub struct Links16(Vec<[u16; 2]>);
+
+impl Links16 {
+    /// Links for nodes below `nodes`, which are at most 65,535.
+    ///
+    /// # Errors
+    /// [`NoMemory`].
+    pub fn new(nodes: usize) -> Result<Self, NoMemory> {
+        table(nodes, [u16::MAX; 2]).map(Self)
+    }
+
+    /// Bytes of memory.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.0.capacity() * size_of::<[u16; 2]>()
+    }
+
+    #[inline]
+    fn node(number: u16) -> u32 {
+        match number {
+            u16::MAX => NONE,
+            node => node.into(),
+        }
+    }
+}
+
+impl Linked for Links16 {
+    #[inline]
+    fn newer(&self, node: u32) -> u32 {
+        Self::node(self.0[node as usize][0])
+    }
+
+    #[inline]
+    fn older(&self, node: u32) -> u32 {
+        Self::node(self.0[node as usize][1])
+    }
+
+    #[inline]
+    fn set_newer(&mut self, node: u32, newer: u32) {
+        self.0[node as usize][0] = newer as u16;
+    }
+
+    #[inline]
+    fn set_older(&mut self, node: u32, older: u32) {
+        self.0[node as usize][1] = older as u16;
+    }
+
+    #[inline]
+    fn both(&self, node: u32) -> (u32, u32) {
+        let [newer, older] = self.0[node as usize];
+        (Self::node(newer), Self::node(older))
+    }
+
+    #[inline]
+    fn set_both(&mut self, node: u32, newer: u32, older: u32) {
+        self.0[node as usize] = [newer as u16, older as u16];
+    }
+}
+
 /// Links whose numbers are as short as their nodes allow: 4 bytes a node up to 65,535 nodes, 6 up to 2^24 - 1, 8 above.
 #[derive(Debug)]
-pub struct ShortLinks {
+pub struct ShortLinks(Width);
+
+/// The shortest are by far the most frequent, and take half the instructions.
+#[derive(Debug)]
+enum Width {
+    Short(Links16),
+    Wide(WideLinks),
+}
+
+const MOST_SHORT: usize = u16::MAX as usize;
+
+impl ShortLinks {
+    /// Links for nodes below `nodes`.
+    ///
+    /// # Errors
+    /// [`NoMemory`].
+    pub fn new(nodes: usize) -> Result<Self, NoMemory> {
+        Ok(Self(match nodes {
+            0..=MOST_SHORT => Width::Short(Links16::new(nodes)?),
+            _ => Width::Wide(WideLinks::new(nodes)?),
+        }))
+    }
+
+    /// Makes room for nodes below `nodes`; lists stay as they are.
+    ///
+    /// # Errors
+    /// [`NoMemory`].
+    pub fn grow(&mut self, nodes: usize) -> Result<(), NoMemory> {
+        let new = match &mut self.0 {
+            Width::Short(short) if nodes <= MOST_SHORT => {
+                return grow(&mut short.0, nodes, [u16::MAX; 2]);
+            }
+            Width::Short(short) => WideLinks::copy(short, short.0.len(), nodes)?,
+            Width::Wide(wide) if nodes <= wide.most() => {
+                return grow(&mut wide.bytes, WideLinks::len(nodes, wide.width), u8::MAX);
+            }
+            Width::Wide(wide) => WideLinks::copy(wide, wide.nodes(), nodes)?,
+        };
+        self.0 = Width::Wide(new);
+        Ok(())
+    }
+
+    /// Bytes of memory.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        match &self.0 {
+            Width::Short(short) => short.bytes(),
+            Width::Wide(wide) => wide.bytes.capacity(),
+        }
+    }
+}
+
+impl Linked for ShortLinks {
+    #[inline]
+    fn newer(&self, node: u32) -> u32 {
+        match &self.0 {
+            Width::Short(short) => short.newer(node),
+            Width::Wide(wide) => wide.newer(node),
+        }
+    }
+
+    #[inline]
+    fn older(&self, node: u32) -> u32 {
+        match &self.0 {
+            Width::Short(short) => short.older(node),
+            Width::Wide(wide) => wide.older(node),
+        }
+    }
+
+    #[inline]
+    fn set_newer(&mut self, node: u32, newer: u32) {
+        match &mut self.0 {
+            Width::Short(short) => short.set_newer(node, newer),
+            Width::Wide(wide) => wide.set_newer(node, newer),
+        }
+    }
+
+    #[inline]
+    fn set_older(&mut self, node: u32, older: u32) {
+        match &mut self.0 {
+            Width::Short(short) => short.set_older(node, older),
+            Width::Wide(wide) => wide.set_older(node, older),
+        }
+    }
+
+    #[inline]
+    fn both(&self, node: u32) -> (u32, u32) {
+        match &self.0 {
+            Width::Short(short) => short.both(node),
+            Width::Wide(wide) => wide.both(node),
+        }
+    }
+
+    #[inline]
+    fn set_both(&mut self, node: u32, newer: u32, older: u32) {
+        match &mut self.0 {
+            Width::Short(short) => short.set_both(node, newer, older),
+            Width::Wide(wide) => wide.set_both(node, newer, older),
+        }
+    }
+}
+
+/// Links of 6 bytes a node up to 2^24 - 1 nodes, and of 8 above.
+#[derive(Debug)]
+struct WideLinks {
     bytes: Vec<u8>,
     /// Bytes of a number.
     width: usize,
@@ -121,27 +286,25 @@ pub struct ShortLinks {
     pair: u64,
 }
 
-fn width(nodes: usize) -> usize {
-    match nodes {
-        0..=0xffff => 2,
-        0x1_0000..=0xff_ffff => 3,
-        _ => 4,
-    }
-}
-
-impl ShortLinks {
-    /// Links for nodes below `nodes`.
-    ///
-    /// # Errors
-    /// [`NoMemory`].
-    pub fn new(nodes: usize) -> Result<Self, NoMemory> {
-        let width = width(nodes);
+impl WideLinks {
+    fn new(nodes: usize) -> Result<Self, NoMemory> {
+        let width = if nodes <= 0xff_ffff { 3 } else { 4 };
         Ok(Self {
             bytes: table(Self::len(nodes, width), u8::MAX)?,
             width,
             none: u32::MAX >> (32 - 8 * width),
             pair: u64::MAX >> (64 - 16 * width),
         })
+    }
+
+    /// The links of the first `len` nodes, with room for nodes below `nodes`.
+    fn copy(from: &impl Linked, len: usize, nodes: usize) -> Result<Self, NoMemory> {
+        let mut new = Self::new(nodes)?;
+        for node in 0..len as u32 {
+            let (newer, older) = from.both(node);
+            new.set_both(node, newer, older);
+        }
+        Ok(new)
     }
 
     /// Two numbers are read and written as a word of 8 bytes, one as a word of 4.
@@ -153,26 +316,9 @@ impl ShortLinks {
         (self.bytes.len() + 2 * self.width - 8) / (2 * self.width)
     }
 
-    /// Makes room for nodes below `nodes`; lists stay as they are.
-    ///
-    /// # Errors
-    /// [`NoMemory`].
-    pub fn grow(&mut self, nodes: usize) -> Result<(), NoMemory> {
-        if width(nodes) <= self.width {
-            return grow(&mut self.bytes, Self::len(nodes, self.width), u8::MAX);
-        }
-        let mut new = Self::new(nodes)?;
-        for node in 0..self.nodes() as u32 {
-            new.set_both(node, self.newer(node), self.older(node));
-        }
-        *self = new;
-        Ok(())
-    }
-
-    /// Bytes of memory.
-    #[must_use]
-    pub fn bytes(&self) -> usize {
-        self.bytes.capacity()
+    /// Most nodes for numbers of this width.
+    fn most(&self) -> usize {
+        self.none as usize
     }
 
     #[inline]
@@ -212,7 +358,7 @@ impl ShortLinks {
     }
 }
 
-impl Linked for ShortLinks {
+impl Linked for WideLinks {
     #[inline]
     fn newer(&self, node: u32) -> u32 {
         self.get(node as usize * 2)

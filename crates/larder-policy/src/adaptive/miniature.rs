@@ -4,7 +4,7 @@ use super::super::{FrameState, PolicyError};
 use super::duel::Duel;
 use super::knobs::{COUNT, EXPERTS, Expert};
 use super::queues::{FrameLinks, QueuesOver};
-use larder_base::list::{Linked, NONE};
+use larder_base::list::Links16;
 use larder_base::table::{NoMemory, table};
 
 /// Entries of a set: a block is in the set that its tag names.
@@ -14,51 +14,15 @@ const WAYS: usize = 8;
 const IN: u16 = 1 << 15;
 const GHOST_BITS: u32 = 15;
 
-/// Links of a miniature's frames, which are so few that 16 bits name one; [`NONE`] by its low bits.
-#[derive(Debug)]
-struct MiniatureLinks(Vec<[u16; 2]>);
-
-impl MiniatureLinks {
-    #[inline]
-    fn get(&self, node: u32, which: usize) -> u32 {
-        match self.0[node as usize][which] {
-            u16::MAX => NONE,
-            node => node.into(),
-        }
-    }
-}
-
-impl Linked for MiniatureLinks {
-    #[inline]
-    fn newer(&self, node: u32) -> u32 {
-        self.get(node, 0)
-    }
-
-    #[inline]
-    fn older(&self, node: u32) -> u32 {
-        self.get(node, 1)
-    }
-
-    #[inline]
-    fn set_newer(&mut self, node: u32, newer: u32) {
-        self.0[node as usize][0] = newer as u16;
-    }
-
-    #[inline]
-    fn set_older(&mut self, node: u32, older: u32) {
-        self.0[node as usize][1] = older as u16;
-    }
-}
-
-impl FrameLinks for MiniatureLinks {
+impl FrameLinks for Links16 {
     const WAIT: bool = false;
 
     fn new(frames: usize) -> Result<Self, NoMemory> {
-        table(frames, [u16::MAX; 2]).map(Self)
+        Self::new(frames)
     }
 
     fn bytes(&self) -> usize {
-        self.0.capacity() * size_of::<[u16; 2]>()
+        self.bytes()
     }
 }
 
@@ -78,7 +42,7 @@ const EMPTY: Entry = Entry {
 /// One expert.
 #[derive(Debug)]
 struct Miniature {
-    queues: QueuesOver<MiniatureLinks>,
+    queues: QueuesOver<Links16>,
     /// By frame: the entry of its block.
     holds: Vec<u16>,
     /// Frames below this never held a block.

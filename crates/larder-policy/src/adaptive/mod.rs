@@ -6,6 +6,7 @@ mod first;
 mod ghosts;
 mod guard;
 mod knobs;
+mod late;
 mod miniature;
 mod queues;
 mod sample;
@@ -19,7 +20,7 @@ use super::{
     Touch,
 };
 use knobs::EXPERTS;
-use miniature::Miniatures;
+use late::LateMiniatures;
 use queues::{Border, Queues};
 use sample::Sample;
 use tags::Tags;
@@ -45,6 +46,9 @@ const RETURNS: u64 = 1;
 /// A block that is read ahead waits apart for its first use, until as many blocks have come as a quarter of the frames. Then it counts
 /// as a new block. So many readers at once need no more room in the small queue than one.
 ///
+/// The queues share out the frames that are not [parked](Policy::park). While more than an eighth of them are, the miniatures are shown
+/// nothing: all their frames may leave, so they would say what a larger cache needs.
+///
 /// Blocks that come while the cache fills wait in a FIFO of their own, apart from the small queue. They stay until there is evidence
 /// against them: each return of a block that left in their stead, as soon as it would still be here otherwise, counts against them,
 /// each first use of one that would have left by now
@@ -56,7 +60,8 @@ const RETURNS: u64 = 1;
 /// nothing about how long a block must be kept, and cost nothing.
 ///
 /// 9 bytes a frame in caches of less than 64 Ki frames and 11 in larger ones, half a byte for the ghosts that there may be, and 100
-/// to 400 KiB for the miniatures, of which the larger belong to caches of 64 Ki frames and more. A hit is two stores into the
+/// to 400 KiB for the miniatures, of which the larger belong to caches of 64 Ki frames and more. They are made when more sampled
+/// uses have been seen than half as many as each has frames: before, nothing could follow from them. A hit is two stores into the
 /// frame's state and stamp when these change, under LRU a list move; one hit in 32 (one in
 /// n/2048 in large caches, every one in caches of up to 512 frames) is also five looks into the miniatures.
 ///
@@ -75,9 +80,17 @@ pub struct Adaptive {
     queues: Queues,
     sample: Sample,
     tags: Tags,
-    miniatures: Miniatures,
+    miniatures: LateMiniatures,
     /// Of the small queue, when it was last asked whether it moved.
     border: Border,
+}
+
+/// For the sampled frames of a cache of this many.
+fn tags(sample: &Sample, frames: usize) -> Result<Tags, PolicyError> {
+    if sample.frames() == frames {
+        return Ok(Tags::of_all());
+    }
+    Tags::new(sample.frames())
 }
 
 impl Adaptive {
@@ -90,8 +103,8 @@ impl Adaptive {
         let sample = Sample::new(frames);
         Ok(Self {
             queues: Queues::new(frames, EXPERTS[0].knobs(frames))?,
-            tags: Tags::new(sample.frames())?,
-            miniatures: Miniatures::new(sample.frames(), frames)?,
+            tags: tags(&sample, frames)?,
+            miniatures: LateMiniatures::new(sample.frames(), frames),
             border: Border::default(),
             sample,
         })
@@ -110,6 +123,9 @@ impl Adaptive {
     /// more say nothing of how long the block must be kept.
     #[cold]
     fn sampled_use(&mut self, frame: Frame) {
+        if self.queues.is_confined() {
+            return self.queues.touch(frame);
+        }
         let settled = self.tags.is_shown(frame, self.queues.came())
             && (self.queues.rules_lru() || self.queues.settled(frame));
         // The miniatures know of no readahead.
@@ -133,6 +149,7 @@ impl Policy for Adaptive {
     fn miss(&mut self, block: Block, shadow: Option<Shadow>, reason: Reason) -> Admission {
         let returns = shadow.is_some_and(|shadow| self.queues.returns(shadow.get() as u32));
         if reason != Reason::Readahead
+            && !self.queues.is_confined()
             && let Some(tag) = self.sample.tag(block)
         {
             self.learn(tag, Some(false));
@@ -165,7 +182,9 @@ impl Policy for Adaptive {
     #[inline]
     fn settled(&self, frame: Frame) -> bool {
         self.queues.settled(frame)
-            && (!self.queues.is_sampled(frame) || self.tags.is_shown(frame, self.queues.came()))
+            && (!self.queues.is_sampled(frame)
+                || self.queues.is_confined()
+                || self.tags.is_shown(frame, self.queues.came()))
     }
 
     fn unsettled(&mut self) -> bool {
@@ -233,8 +252,8 @@ impl Policy for Adaptive {
     /// The miniatures begin anew, since the sample is another one, and the first expert rules until they know better.
     fn resize(&mut self, frames: usize) -> Result<(), PolicyError> {
         let sample = Sample::new(capacity(frames)?);
-        let miniatures = Miniatures::new(sample.frames(), frames)?;
-        let tags = Tags::new(sample.frames())?;
+        let miniatures = LateMiniatures::new(sample.frames(), frames);
+        let tags = tags(&sample, frames)?;
         self.queues.resize(frames)?;
         self.queues.forget_samples();
         (self.sample, self.miniatures, self.tags) = (sample, miniatures, tags);
@@ -253,7 +272,8 @@ impl Policy for Adaptive {
 
     fn explain(&self) -> Vec<(&'static str, f64)> {
         let mut all = self.miniatures.explain();
-        all.splice(4..4, self.queues.explain());
+        let at = all.len().min(4);
+        all.splice(at..at, self.queues.explain());
         all
     }
 }

@@ -11,7 +11,7 @@ const FIRST: usize = 64;
 const SWEEP: usize = 8;
 
 /// What was left of blocks, by block, in the least room that the rule allows: 5 bytes each if it
-/// [says](Policy::shadow_bits) how few bits it needs, else 8 to 11. There are at most four for each frame. When memory is short
+/// [says](Policy::shadow_bits) how few bits it needs, else 8 to 11. There are at most four for each frame, or six of a small cache. When memory is short
 /// they are lost, which costs hits and nothing else.
 ///
 /// ```
@@ -30,8 +30,24 @@ const SWEEP: usize = 8;
 pub struct Shadows {
     compressed: Option<CompressedShadows>,
     whole: WholeShadows,
-    /// Entries of the compressed ones for each frame, at first.
-    room: usize,
+    /// There are few bytes beside a frame.
+    roomy: bool,
+}
+
+/// Entries of roomy shadows, so that a small cache whose rule remembers many blocks has no full table.
+const ROOMY: usize = 1536;
+/// But not more for each frame: with so many, all are swept before three times as many blocks left as there are frames.
+const MOST_ROOMY: usize = 6;
+
+/// Compressed entries for a rule of so many frames: at first, and at most.
+fn entries(frames: usize, roomy: bool) -> (usize, usize) {
+    let most = frames.saturating_mul(4);
+    if !roomy {
+        return (frames, most);
+    }
+    let small = ROOMY.min(frames.saturating_mul(MOST_ROOMY));
+    let first = frames.saturating_mul(2).max(small);
+    (first, most.max(first))
 }
 
 /// Every bit depends on all bits of the block: both halves of a product of 128 bits (wyhash, Wang Yi 2019). 4 instructions.
@@ -60,14 +76,15 @@ impl Shadows {
         Self {
             compressed: None,
             whole: WholeShadows::new(frames),
-            room: 1,
+            roomy: false,
         }
     }
 
-    /// The same with twice the entries, where these are few bytes beside a frame: a full table costs a put several hundred instructions.
+    /// The same with twice the entries, or up to six times for less than 768 frames, where these are few bytes beside a frame: a full
+    /// table costs a put several hundred instructions.
     pub fn roomy(frames: usize) -> Self {
         Self {
-            room: 2,
+            roomy: true,
             ..Self::new(frames)
         }
     }
@@ -78,9 +95,8 @@ impl Shadows {
         if self.compressed.as_ref().map(CompressedShadows::bits) != bits {
             // Numbers of another length belong to another memory, which is lost.
             let frames = rule.capacity();
-            let room = frames.saturating_mul(self.room);
-            self.compressed =
-                bits.and_then(|bits| CompressedShadows::new(bits, room, frames.saturating_mul(4)));
+            let (first, most) = entries(frames, self.roomy);
+            self.compressed = bits.and_then(|bits| CompressedShadows::new(bits, first, most));
         }
         match &mut self.compressed {
             Some(compressed) => compressed.put(block, shadow, &RuleMemory(rule)),

@@ -73,6 +73,9 @@ pub(super) type Border = (u32, u32, bool);
 /// A block that waits apart does so until a number of blocks equal to this part of the frames has come.
 const PATIENCE: usize = 4;
 
+/// With more parked frames than this part the miniatures, in which all may leave, say nothing about the cache.
+const CONFINED: usize = 8;
+
 /// A small FIFO before a CLOCK, with fixed proportions, or one LRU list; a FIFO of the blocks that came while the cache filled, which ends up
 /// empty for good. The rule has queues over its frames, and each miniature has its own.
 ///
@@ -98,6 +101,8 @@ pub(super) struct QueuesOver<L> {
     /// In the cache.
     came: u32,
     capacity: usize,
+    /// Frames that may leave: all but the parked ones. Proportions and patience are shares of it, since an owner may park nine tenths.
+    room: usize,
     knobs: Knobs,
     /// The small queue is to have all frames, in the order of the last use.
     lru: bool,
@@ -120,6 +125,7 @@ impl<L: FrameLinks> QueuesOver<L> {
             arrivals: 0,
             came: 0,
             capacity,
+            room: capacity,
             knobs,
             lru: false,
             target: 0,
@@ -133,12 +139,32 @@ impl<L: FrameLinks> QueuesOver<L> {
     pub(super) fn set(&mut self, knobs: Knobs) {
         self.knobs = knobs;
         self.lru = knobs.is_lru();
-        self.target = share(self.capacity, knobs.small).max(1);
+        self.ghosts.limit(share(self.capacity, knobs.ghosts));
+        self.fit();
+    }
+
+    /// Takes the proportions of the frames that are not parked.
+    #[inline]
+    fn fit(&mut self) {
+        self.room = match L::WAIT {
+            true => self.capacity.saturating_sub(self.parked()),
+            false => self.capacity,
+        };
+        self.target = share(self.room, self.knobs.small).max(1);
         self.window = match self.lru {
             true => 0,
             false => self.target as u32 / WINDOW,
         };
-        self.ghosts.limit(share(self.capacity, knobs.ghosts));
+    }
+
+    fn parked(&self) -> usize {
+        self.queue(WAITS).parked()
+    }
+
+    /// Are so many frames parked that the cache cannot be compared with one in which all may leave?
+    #[inline]
+    pub(super) fn is_confined(&self) -> bool {
+        self.parked() > self.capacity / CONFINED
     }
 
     /// A block is to come that left as ghost number `at`: does it belong to the main queue?
@@ -149,7 +175,7 @@ impl<L: FrameLinks> QueuesOver<L> {
         if !self.queue(FIRST).is_empty() {
             // Would it be here if the first blocks had left in its stead?
             let away = self.ghosts.evictions().wrapping_sub(at);
-            if (away as usize) < self.capacity {
+            if (away as usize) < self.room {
                 self.worth.returned(at);
             } else if self.knobs.contest && self.worth.all_stayed() {
                 return false;
@@ -245,7 +271,7 @@ impl<L: FrameLinks> QueuesOver<L> {
         let oldest = self.queue(WAITS).oldest();
         oldest != NONE
             && self.came.wrapping_sub(self.stamp[oldest as usize])
-                >= (self.capacity / PATIENCE).max(1) as u32
+                >= (self.room / PATIENCE).max(1) as u32
     }
 
     /// A block that is used and does not return: into the first queue while the cache fills, else into the small one.
@@ -468,11 +494,13 @@ impl<L: FrameLinks> QueuesOver<L> {
             self.wait(frame);
         }
         self.queues[place(WAITS)].park(&mut self.links, frame);
+        self.fit();
     }
 
     pub(super) fn unpark(&mut self, frame: Frame) {
         self.stamp[frame as usize] = self.came;
         self.queues[place(WAITS)].unpark(&mut self.links, frame);
+        self.fit();
     }
 
     /// Takes a frame out whose block comes back with new contents. It leaves a ghost if it was used again.
