@@ -11,8 +11,8 @@ const FIRST: usize = 64;
 const SWEEP: usize = 8;
 
 /// What was left of blocks, by block, in the least room that the rule allows: 5 bytes each if it
-/// [says](Policy::shadow_bits) how few bits it needs, else 8 to 11. There are at most four for each frame, or six of a small cache. When memory is short
-/// they are lost, which costs hits and nothing else.
+/// [says](Policy::shadow_bits) how few bits it needs, else 8 to 11. There are at most four for each frame, or six of a small cache.
+/// When memory is short they are lost, which costs hits and nothing else.
 ///
 /// ```
 /// use larder_policy::{Arrival, Block, Policy, PolicyError, Reason, S3Fifo, Shadows};
