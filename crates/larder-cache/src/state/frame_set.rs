@@ -38,12 +38,12 @@ impl FrameSet {
 
     /// Takes a frame out; says whether it was in.
     pub(super) fn take(&mut self, frame: Frame) -> bool {
-        let bit = 1 << (frame % 64);
         let word = &mut self.bits[frame as usize / 64];
-        let was = *word & bit != 0;
-        *word &= !bit;
-        self.count -= usize::from(was);
-        was
+        // Not a `bool` from the start: where a caller branches on it, rustc 1.95 to 1.97 drop it from the sum (rust-lang/rust#158206).
+        let was = *word >> (frame % 64) & 1;
+        *word &= !(1 << (frame % 64));
+        self.count -= was as usize;
+        was != 0
     }
 
     pub(super) fn bytes(&self) -> usize {
