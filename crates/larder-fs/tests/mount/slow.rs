@@ -1,6 +1,7 @@
 //! A source that stands still: what is in memory is answered, and programs that are killed end.
 //!
-//! The source is a mount of another process, which a signal stops and lets go on. So nothing depends on time.
+//! The source is a mount of another process, which a signal stops and lets go on. So nothing depends on time. But each new process of
+//! the tests beside would wait for it, so these run alone.
 
 use std::fs::{self, File};
 use std::io::{Seek, SeekFrom, Write};
@@ -103,6 +104,7 @@ fn is_reading(thread: u32, fd: RawFd) -> bool {
 }
 
 #[test]
+#[ignore = "alone: --ignored --test-threads=1"]
 fn hits_do_not_wait_for_misses() {
     if let Some(stoppable) = Stoppable::new(MISSES + 1, |options| options) {
         hits_come_first(&stoppable, MISSES);
@@ -111,6 +113,7 @@ fn hits_do_not_wait_for_misses() {
 
 /// As many misses as have an entry, but one, also where all come from one CPU.
 #[test]
+#[ignore = "alone: --ignored --test-threads=1"]
 fn by_io_uring_they_do_not_either() {
     let Some(_offered) = Offered::new() else {
         return;
@@ -159,6 +162,7 @@ fn hits_come_first(stoppable: &Stoppable, misses: usize) {
 }
 
 #[test]
+#[ignore = "alone: --ignored --test-threads=1"]
 fn a_program_that_is_killed_does_not_wait() {
     if let Some(stoppable) = Stoppable::new(2, |options| options) {
         killed_ones_end(&stoppable);
@@ -166,6 +170,7 @@ fn a_program_that_is_killed_does_not_wait() {
 }
 
 #[test]
+#[ignore = "alone: --ignored --test-threads=1"]
 fn by_io_uring_it_does_not_either() {
     let Some(_offered) = Offered::new() else {
         return;
