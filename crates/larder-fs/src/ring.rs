@@ -326,13 +326,24 @@ impl Ring {
             ]);
             let vector = vectors.last().map_or(0, |vector| vector.as_ptr() as u64);
             let command = command(REGISTER, queue, 0, number, Some(vector));
-            // SAFETY: the kernel reads the vector within `submit`, and `vectors` does not move. The memory stays until the ring is
-            // closed.
+            // SAFETY: the kernel reads the vector when it takes the command, which it has done below or never does, and `vectors`
+            // does not move. The memory stays until the ring is closed.
             unsafe { self.ring.submission().push(&command) }.map_err(io::Error::other)?;
         }
-        self.ring.submit()?;
+        // Where memory is short it takes a part of them, and the rest must not be left behind the vectors.
+        while !self.ring.submission().is_empty() {
+            self.submit()?;
+        }
         drop(vectors);
         Ok(())
+    }
+
+    /// Hands the kernel what is in the queue, or a part of it if it has no memory for more.
+    fn submit(&self) -> io::Result<()> {
+        match self.ring.submit() {
+            Err(error) if !is_passing(error.raw_os_error()) => Err(error),
+            _ => Ok(()),
+        }
     }
 
     /// The kernel did not take an entry. It sends all requests the other way then.
@@ -346,7 +357,7 @@ impl Ring {
     /// Those of the ring.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         if self.commit_all()? {
-            self.ring.submit()?;
+            self.submit()?;
         }
         Ok(())
     }

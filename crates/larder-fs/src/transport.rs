@@ -437,7 +437,9 @@ impl<'s> Worker<'s> {
                 let what = match entry.opcode() {
                     READ => None,
                     WRITE => Some(For::Data),
-                    FSYNC | FSYNCDIR | FALLOCATE | COPY_FILE_RANGE => {
+                    // Each may write back a whole file.
+                    FSYNC | FSYNCDIR | FALLOCATE | COPY_FILE_RANGE | RENAME | RENAME2 | FLUSH
+                    | LSEEK | SETATTR => {
                         backlog.put(entry);
                         continue;
                     }

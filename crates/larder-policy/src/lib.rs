@@ -24,8 +24,8 @@
 //! # A rule and its owner
 //!
 //! The owner is the cache. It numbers its *frames*, places in memory for one block, densely from 0, and knows which block is in
-//! which frame. The rule keeps arrays by frame, and allocates when it is made or resized; [`Adaptive`] does once more when it has seen
-//! enough to learn from, and goes on without where there is no memory. What it must remember of an evicted block is a [`Shadow`], one
+//! which frame. The rule keeps arrays by frame, and allocates when it is made or resized; [`Adaptive`] does a few times more until it has
+//! seen enough to learn from, and goes on without where there is no memory. What it must remember of an evicted block is a [`Shadow`], one
 //! word, which the owner keeps. The owner shows it again when the block comes back; a lost shadow costs hits and nothing else. So a rule
 //! needs no table of blocks. [`Shadows`] is a store for an owner that has none.
 //!

@@ -40,8 +40,8 @@ const RETURNS: u64 = 1;
 ///
 /// Against LRU little can be lost. When the cache itself is half a miss a frame behind LRU in miniature, LRU rules for a time that
 /// doubles with each such fall, until enough is won elsewhere. So a run of u uses a frame has at most 2 + 1.5 log2(u) misses a
-/// frame more than LRU; in caches of more than 512 frames this is said of the sampled uses. Readahead and blocks that may not leave
-/// are left out.
+/// frame more than LRU; in caches of more than 512 frames this is said of the sampled uses. Readahead, blocks that may not leave, and
+/// uses while more than an eighth of the frames is parked are left out.
 ///
 /// A block that is read ahead waits apart for its first use, until as many blocks have come as a quarter of the frames. Then it counts
 /// as a new block. So many readers at once need no more room in the small queue than one.
