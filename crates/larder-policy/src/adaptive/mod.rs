@@ -41,7 +41,7 @@ const RETURNS: u64 = 1;
 /// Against LRU little can be lost. When the cache itself is half a miss a frame behind LRU in miniature, LRU rules for a time that
 /// doubles with each such fall, until enough is won elsewhere. So a run of u uses a frame has at most 2 + 1.5 log2(u) misses a
 /// frame more than LRU; in caches of more than 512 frames this is said of the sampled uses. Readahead, blocks that may not leave, and
-/// uses while more than an eighth of the frames is parked are left out.
+/// uses while more than an eighth of the frames is parked are left out, and later as many misses as there were then.
 ///
 /// A block that is read ahead waits apart for its first use, until as many blocks have come as a quarter of the frames. Then it counts
 /// as a new block. So many readers at once need no more room in the small queue than one.
@@ -83,6 +83,8 @@ pub struct Adaptive {
     miniatures: LateMiniatures,
     /// Of the small queue, when it was last asked whether it moved.
     border: Border,
+    /// Misses that are no rule's fault: of as many blocks that came while frames were parked, in whose stead others left.
+    excused: usize,
 }
 
 /// For the sampled frames of a cache of this many.
@@ -106,6 +108,7 @@ impl Adaptive {
             tags: tags(&sample, frames)?,
             miniatures: LateMiniatures::new(sample.frames(), frames),
             border: Border::default(),
+            excused: 0,
             sample,
         })
     }
@@ -113,6 +116,13 @@ impl Adaptive {
     /// Shows a sampled use to the miniatures, and takes over the setting of a better one.
     #[cold]
     fn learn(&mut self, tag: u32, own: Option<bool>) {
+        let own = match own {
+            Some(false) if self.excused > 0 => {
+                self.excused -= 1;
+                None
+            }
+            own => own,
+        };
         if let Some(expert) = self.miniatures.access(tag, own) {
             self.queues
                 .set(EXPERTS[expert].knobs(self.queues.capacity()));
@@ -149,10 +159,12 @@ impl Policy for Adaptive {
     fn miss(&mut self, block: Block, shadow: Option<Shadow>, reason: Reason) -> Admission {
         let returns = shadow.is_some_and(|shadow| self.queues.returns(shadow.get() as u32));
         if reason != Reason::Readahead
-            && !self.queues.is_confined()
             && let Some(tag) = self.sample.tag(block)
         {
-            self.learn(tag, Some(false));
+            match self.queues.is_confined() {
+                true => self.excused = (self.excused + 1).min(self.sample.frames()),
+                false => self.learn(tag, Some(false)),
+            }
         }
         Admission(if returns { RETURNS } else { 0 })
     }
@@ -257,6 +269,7 @@ impl Policy for Adaptive {
         self.queues.resize(frames)?;
         self.queues.forget_samples();
         (self.sample, self.miniatures, self.tags) = (sample, miniatures, tags);
+        self.excused = 0;
         self.queues.set(EXPERTS[0].knobs(frames));
         Ok(())
     }
