@@ -162,7 +162,8 @@ fn run(
     let number = |after: &str| {
         let found = match after {
             "" => Some(&*said),
-            after => said.split_once(after).map(|(_, text)| text),
+            // rptest prints a point for each round before it.
+            after => said.rsplit_once(after).map(|(_, text)| text),
         };
         let digits = |c: char| c.is_ascii_digit() || c == '.';
         let found = found.map(|text| text.split(|c| !digits(c)).next().unwrap_or_default());
@@ -216,7 +217,7 @@ mod tests {
         };
         let larson = "Throughput = 5 operations per second, relative time: 1.25s.";
         assert_eq!(seconds(larson, Time::Said(" time: ")), Some(1.25));
-        let rptest = "run...4000000 memory ops/CPU second";
+        let rptest = "run........4000000 memory ops/CPU second";
         assert_eq!(seconds(rptest, Time::Over(2e6, "...")), Some(0.5));
         assert_eq!(seconds("500 iterations", Time::Over(1e3, "")), Some(2.0));
         assert_eq!(seconds("nothing", Time::Said(" time: ")), None);
