@@ -275,7 +275,9 @@ fn what_parked_frames_displaced_is_no_fault_of_the_rule() {
         let found = said.iter().find(|(name, _)| *name == "falls back to LRU");
         found.unwrap().1
     };
-    (0..1000).for_each(|block| drop(take(&mut rule, block)));
+    for block in 0..1000 {
+        take(&mut rule, block);
+    }
     // LRU in miniature keeps these. The cache gives up most of them for frames that may not leave.
     let parked: Vec<Frame> = (1000..1900)
         .map(|block| {
@@ -287,7 +289,9 @@ fn what_parked_frames_displaced_is_no_fault_of_the_rule() {
     parked.into_iter().for_each(|frame| rule.unpark(frame));
     let excused = rule.excused;
     assert!(excused > 300 && excused <= rule.sample.frames());
-    (0..900).for_each(|block| drop(take(&mut rule, block)));
+    for block in 0..900 {
+        take(&mut rule, block);
+    }
     assert_eq!(falls(&rule), 0.0);
     assert_eq!(rule.excused, 0, "later misses count again");
     Policy::check(&rule).unwrap();
