@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use rustix::fs::{Mode as Permissions, OFlags};
+use rustix::fs::{AtFlags, CWD, Mode as Permissions, OFlags, StatxFlags, statx};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use rustix::net::{
@@ -142,6 +142,31 @@ pub(crate) fn detach(mountpoint: &Path, lazily: bool) -> io::Result<()> {
             }
         }
         done => Ok(done?),
+    }
+}
+
+/// The kernel's number of the connection of what is mounted there.
+pub(crate) fn connection(mountpoint: &Path) -> Option<u32> {
+    // The kernel is not to ask the file system.
+    let found = statx(
+        CWD,
+        mountpoint,
+        AtFlags::STATX_DONT_SYNC,
+        StatxFlags::empty(),
+    );
+    // The minor number of its device, which is no disk.
+    let found = found.ok().filter(|found| found.stx_dev_major == 0);
+    found.map(|found| found.stx_dev_minor)
+}
+
+/// Ends a connection, so that programs get an error for what they wait for. By the file system of FUSE's connections where it is
+/// mounted, else as an administrator, who has to do it otherwise (`umount -f`).
+pub(crate) fn break_off(number: u32, mountpoint: &Path) {
+    let by_number = std::fs::write(format!("/sys/fs/fuse/connections/{number}/abort"), "1");
+    // Not what another program has mounted there since.
+    if by_number.is_err() && connection(mountpoint) == Some(number) {
+        // It unmounts too, unless the mount is in use; the connection has ended in any case.
+        let _ = unmount(mountpoint, UnmountFlags::FORCE);
     }
 }
 

@@ -152,7 +152,9 @@ impl Socket {
                         self = new;
                     }
                 }
-                Err(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                // No descriptor is left.
+                Err(_) => std::thread::sleep(Duration::from_millis(100)),
             }
         }
         // Another mount may have made its own there.

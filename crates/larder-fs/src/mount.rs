@@ -6,7 +6,7 @@ use std::io::{self, BufWriter, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use larder_cache::{Access, BlockCache};
 use rustix::fs::{FlockOperation, OFlags};
 use rustix::io::Errno;
 
-use crate::attach::{attach, detach, is_mounted};
+use crate::attach::{attach, break_off, connection, detach, is_mounted};
 use crate::control::{Socket, Tune};
 use crate::error::FsError;
 use crate::filesystem::{FileSystem, Space};
@@ -25,7 +25,7 @@ use crate::gate::Gate;
 use crate::inode::{INODE_BYTES, Inodes};
 use crate::options::{Mode, MountOptions};
 use crate::reply::Device;
-use crate::ring::{Backlog, Cpus, Plan, Ring, entry_bytes, missing};
+use crate::ring::{Backlog, Cpus, Plan, Ring, entry_bytes, missing, unavailable};
 use crate::source::Source;
 use crate::stats::{Counters, MountStats};
 use crate::system::{Identity, ProcFds, is_network, raise_descriptors, stat};
@@ -59,11 +59,10 @@ impl Budget {
         entries: usize,
         descriptors: usize,
     ) -> Result<Self, FsError> {
-        if bytes < LEAST_BYTES {
-            return Err(FsError::Budget {
-                bytes,
-                least: LEAST_BYTES,
-            });
+        let rings = entries * entry_bytes(RING_WRITE);
+        let least = LEAST_BYTES.max(4 * rings);
+        if bytes < least {
+            return Err(FsError::Budget { bytes, least });
         }
         // A thread's buffer takes the largest write.
         let most = (bytes / 32 / threads).clamp(128 << 10, 1 << 20);
@@ -73,7 +72,6 @@ impl Budget {
         };
         let inodes = (bytes / 8).max(256 << 10);
         let waiting = (bytes >> 14).min(1000).max(entries);
-        let rings = entries * entry_bytes(max_write);
         let page = larder::os::page_size();
         let rest = bytes
             .saturating_sub(inodes + threads * max_write + rings + waiting * WAITING_BYTES)
@@ -94,6 +92,8 @@ pub(crate) struct Shared {
     system: FileSystem,
     source: PathBuf,
     mountpoint: PathBuf,
+    /// The kernel's number of it.
+    connection: Option<u32>,
     threads: usize,
     /// Of rings.
     entries: usize,
@@ -297,6 +297,7 @@ impl MountOptions {
         let shared = Arc::new(Shared {
             system,
             source,
+            connection: connection(&mountpoint),
             mountpoint,
             threads: self.all_threads(),
             entries: plan.as_ref().map_or(0, Plan::entries),
@@ -339,11 +340,8 @@ impl MountOptions {
         if let Some(plan) = plan {
             rings.pinned = plan.pinned;
             for queues in plan.rings {
-                let ring = Ring::new(device.as_fd(), &queues, RING_WRITE).map_err(|error| {
-                    FsError::IoUring(format!(
-                        "{error}; permit io_uring (kernel.io_uring_disabled, seccomp), or mount without it"
-                    ))
-                })?;
+                let ring = Ring::new(device.as_fd(), &queues, RING_WRITE)
+                    .map_err(|error| FsError::IoUring(unavailable(&error)))?;
                 let cpu = queues.first().map_or(0, |queue| queue.0);
                 rings.all.push((ring, cpu));
             }
@@ -379,6 +377,26 @@ impl MountOptions {
             .spawn(control)
             .map_err(no_thread)?;
         Ok(vec![session, control])
+    }
+}
+
+/// Ends the mount with a thread that answers requests. One that fails or panics leaves a request without an answer, for which a program
+/// would wait for ever; so it ends the connection too, and what is dirty is written back.
+struct Last<'e> {
+    end: &'e dyn Fn(bool),
+    regularly: bool,
+}
+
+impl<'e> Last<'e> {
+    fn new(end: &'e dyn Fn(bool)) -> Self {
+        let regularly = false;
+        Self { end, regularly }
+    }
+}
+
+impl Drop for Last<'_> {
+    fn drop(&mut self) {
+        (self.end)(self.regularly);
     }
 }
 
@@ -436,22 +454,34 @@ impl Shared {
         let system = &self.system;
         let backlog = Backlog::default();
         let returns: Vec<_> = rings.all.iter().map(|(ring, _)| ring.returns()).collect();
-        // The connection has ended for all.
-        let end = || {
+        // The connection has ended for all, or is ended now. When it has, its number may be another one's.
+        let ended = AtomicBool::new(false);
+        let end = |regularly: bool| {
+            let first = !ended.swap(true, Ordering::AcqRel);
+            if first
+                && !regularly
+                && let Some(number) = self.connection
+            {
+                break_off(number, &self.mountpoint);
+            }
             system.gate.end();
             backlog.end();
             returns.iter().for_each(|returns| returns.end());
         };
         let (end, backlog) = (&end, &backlog);
         std::thread::scope(|scope| {
-            let upkeep = || system.keep_up(device, interval);
-            let _ = std::thread::Builder::new()
+            let upkeep = || {
+                let mut last = Last::new(end);
+                system.keep_up(device, interval);
+                last.regularly = true;
+            };
+            let upkeep = std::thread::Builder::new()
                 .name("larder-upkeep".to_owned())
                 .spawn_scoped(scope, upkeep);
             let workers = devices.into_iter().map(|device| {
                 let work = move || {
-                    let _ = Worker::new(system, device).run();
-                    end();
+                    let mut last = Last::new(end);
+                    last.regularly = Worker::new(system, device).run().is_ok();
                 };
                 std::thread::Builder::new()
                     .name("larder-worker".to_owned())
@@ -467,20 +497,22 @@ impl Shared {
                     if rings.pinned {
                         pin(cpu);
                     }
+                    let mut last = Last::new(end);
                     let mut worker = Worker::new(system, Arc::clone(device));
-                    // Without it the kernel sends all to the others.
-                    if worker.run_ring(ring, backlog).unwrap_or(true) {
-                        end();
-                    }
+                    last.regularly = worker.run_ring(ring, backlog).is_ok();
                 };
                 let thread = std::thread::Builder::new().name("larder-ring".to_owned());
                 let thread = thread.spawn_scoped(scope, work);
                 // The kernel waits for each ring.
-                thread.as_ref().map_or_else(|_| end(), drop);
+                thread.as_ref().map_or_else(|_| end(false), drop);
                 workers.push(thread);
             }
             for _ in 0..helpers {
-                let work = move || Worker::new(system, Arc::clone(device)).run_backlog(backlog);
+                let work = move || {
+                    let mut last = Last::new(end);
+                    Worker::new(system, Arc::clone(device)).run_backlog(backlog);
+                    last.regularly = true;
+                };
                 let thread = std::thread::Builder::new().name("larder-helper".to_owned());
                 workers.push(thread.spawn_scoped(scope, work));
             }
@@ -488,6 +520,7 @@ impl Shared {
                 let _ = worker.join();
             }
             system.notes.stop();
+            let _ = upkeep.map(|upkeep| upkeep.join());
         });
         // Of a connection that broke nothing can be reached any more.
         if is_mounted(&self.mountpoint) {
@@ -722,5 +755,25 @@ impl Drop for Mount {
         for thread in threads {
             let _ = thread.join();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_panics_ends_the_mount_as_one_that_fails_does() {
+        let said = Mutex::new(Vec::new());
+        let end = |regularly| said.lock().unwrap().push(regularly);
+        let run = |work: &dyn Fn() -> bool| {
+            let mut last = Last::new(&end);
+            last.regularly = work();
+        };
+        run(&|| true);
+        run(&|| false);
+        let panics = std::panic::AssertUnwindSafe(|| run(&|| panic!("on purpose")));
+        assert!(std::panic::catch_unwind(panics).is_err());
+        assert_eq!(*said.lock().unwrap(), [true, false, false]);
     }
 }

@@ -245,7 +245,6 @@ pub(crate) struct Ring {
     returns: Arc<Returns>,
     answered: Vec<Entry>,
     has_poll: bool,
-    refused: bool,
 }
 
 impl Ring {
@@ -291,7 +290,6 @@ impl Ring {
             returns,
             answered: Vec::new(),
             has_poll: false,
-            refused: false,
         })
     }
 
@@ -346,11 +344,6 @@ impl Ring {
         }
     }
 
-    /// The kernel did not take an entry. It sends all requests the other way then.
-    pub(crate) fn is_refused(&self) -> bool {
-        self.refused
-    }
-
     /// Hands the kernel what has been answered, without waiting.
     ///
     /// # Errors
@@ -387,8 +380,7 @@ impl Ring {
         unsafe { self.ring.submission().push(&command) }.map_err(io::Error::other)
     }
 
-    /// Hands the kernel what has been answered, and waits for requests. False when the connection has ended, or the kernel refuses
-    /// the ring.
+    /// Hands the kernel what has been answered, and waits for requests. False when the connection has ended.
     ///
     /// # Errors
     /// Those of the ring, or an answer that the kernel does not take.
@@ -442,10 +434,8 @@ impl Ring {
                     libc::ENOTCONN | libc::ECONNABORTED | libc::ECANCELED | libc::ENODEV => {
                         return Ok(false);
                     }
-                    _ if entry.commit == 0 => {
-                        self.refused = true;
-                        return Ok(false);
-                    }
+                    // It did not take the buffer. A queue has others, and if one has none, the kernel sends all by the descriptor.
+                    _ if entry.commit == 0 => {}
                     // It was not looked at.
                     error if is_passing(Some(error)) => self.commit(entry)?,
                     error => return Err(io::Error::from_raw_os_error(error)),
@@ -604,6 +594,18 @@ fn list(text: &str) -> Option<Vec<u16>> {
         all.extend(first.parse::<u16>().ok()?..=last.parse().ok()?);
     }
     Some(all)
+}
+
+/// Why there is no ring, and what to do.
+pub(crate) fn unavailable(error: &io::Error) -> String {
+    match error.raw_os_error() {
+        Some(libc::EPERM | libc::EACCES | libc::ENOSYS) => format!(
+            "{error}; permit io_uring (kernel.io_uring_disabled, seccomp), or mount without it"
+        ),
+        // One of the ring's flags.
+        Some(libc::EINVAL) => missing(),
+        _ => format!("{error}; mount without it"),
+    }
 }
 
 /// Why the kernel does not offer it, and what to do.

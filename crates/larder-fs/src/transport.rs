@@ -426,9 +426,8 @@ impl<'s> Worker<'s> {
         Ok(())
     }
 
-    /// Answers requests that come by a ring until the mount ends. Those that may wait long for the source go to the backlog. False if
-    /// the kernel does not take the ring.
-    pub(crate) fn run_ring(&mut self, mut ring: Ring, backlog: &Backlog) -> io::Result<bool> {
+    /// Answers requests that come by a ring until the mount ends. Those that may wait long for the source go to the backlog.
+    pub(crate) fn run_ring(&mut self, mut ring: Ring, backlog: &Backlog) -> io::Result<()> {
         ring.start()?;
         let gate = &self.system.gate;
         let mut requests = Vec::new();
@@ -457,7 +456,7 @@ impl<'s> Worker<'s> {
                 }
             }
         }
-        Ok(!ring.is_refused())
+        Ok(())
     }
 
     /// Answers requests of the backlog until the mount ends.
@@ -497,6 +496,10 @@ impl<'s> Worker<'s> {
             reply.give_back(memory);
         }
         self.finish(header, outcome, &mut reply);
+        if let Reply::Ring(Some(_)) = reply {
+            // The kernel sends none by a ring that it wants no answer to; the entry is to go back in any case.
+            reply.answer(header.unique, Err(Errno::NOSYS));
+        }
     }
 
     /// Does what a request asks for, and counts it. A read may send its answer.
@@ -699,14 +702,18 @@ impl<'s> Worker<'s> {
             }
             INTERRUPT => {
                 let unique = message.u64()?;
-                if let Some(mut reply) = system.waiting.interrupt(unique) {
-                    // Its program was killed.
-                    reply.answer(unique, Err(Errno::INTR));
-                }
+                self.interrupt(unique);
                 Ok(Outcome::None)
             }
             DESTROY => Ok(Outcome::Answer),
             _ => Err(Errno::NOSYS),
+        }
+    }
+
+    /// Answers a read that waits, if its program was killed.
+    fn interrupt(&self, unique: u64) {
+        if let Some(mut reply) = self.system.waiting.interrupt(unique) {
+            reply.answer(unique, Err(Errno::INTR));
         }
     }
 
@@ -871,6 +878,9 @@ impl<'s> Worker<'s> {
                         reply.answer(unique, pieces);
                     }
                 });
+                if self.system.waiting.was_interrupted(unique) {
+                    self.interrupt(unique);
+                }
                 return Ok(Outcome::Later);
             }
             Err(reading) => {

@@ -2,6 +2,7 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{BufRead, BufReader};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -25,7 +26,7 @@ const BLOCK: usize = 4096;
 const BLOCKS: usize = 64;
 
 /// No test: the daemon of the other one, which starts this program again. Source, mountpoint, for other tools mode and bytes, and
-/// `ring` for io_uring.
+/// `ring` for io_uring, and `broken` for rings that fail when the source has a file of that name.
 #[test]
 fn daemon() {
     let Ok(text) = std::env::var(DAEMON) else {
@@ -36,7 +37,7 @@ fn daemon() {
         .cache_bytes(1 << 20)
         .dirty_age(Duration::from_millis(30));
     let options = match words.get(2..) {
-        Some(["ring"]) => options.cache_bytes(least_bytes()).io_uring(true),
+        Some(["ring", ..]) => options.cache_bytes(least_bytes()).io_uring(true),
         Some([mode, bytes, ring @ ..]) => {
             let seconds = Duration::from_secs(5);
             options
@@ -49,7 +50,34 @@ fn daemon() {
     };
     let mount = options.mount().unwrap();
     println!("ready");
+    if words.contains(&"broken") {
+        let now = Path::new(words[0]).join("broken");
+        std::thread::spawn(move || {
+            while !now.exists() {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            break_rings();
+        });
+    }
     mount.wait().unwrap();
+    // The test has closed its end of this output, to which the harness would write.
+    std::process::exit(0);
+}
+
+/// Puts another file in the place of each ring of this process.
+fn break_rings() {
+    let other = fs::File::open("/dev/null").unwrap();
+    for entry in fs::read_dir("/proc/self/fd").unwrap() {
+        let path = entry.unwrap().path();
+        let is_ring = fs::read_link(&path).is_ok_and(|to| to.ends_with("anon_inode:[io_uring]"));
+        if is_ring {
+            let name = path.file_name().and_then(|name| name.to_str());
+            let number: i32 = name.and_then(|name| name.parse().ok()).unwrap();
+            // SAFETY: the number stays that of an open file.
+            let done = unsafe { libc::dup2(other.as_raw_fd(), number) };
+            assert_eq!(done, number);
+        }
+    }
 }
 
 /// What is mounted there goes in any case.
@@ -87,7 +115,7 @@ impl Daemon {
         Self::start_with(source, at, "")
     }
 
-    fn start_with(source: &Path, at: &Path, with: &str) -> Self {
+    pub(crate) fn start_with(source: &Path, at: &Path, with: &str) -> Self {
         let child = daemon_command(source, at, with).spawn().unwrap();
         let mut daemon = Self(child);
         let lines = BufReader::new(daemon.0.stdout.take().unwrap()).lines();
@@ -96,6 +124,12 @@ impl Daemon {
             .any(|line| line.ends_with("ready"));
         assert!(ready, "the daemon mounts");
         daemon
+    }
+
+    /// Whether it has ended, and well. None while it runs.
+    pub(crate) fn ended(&mut self) -> Option<bool> {
+        let status = self.0.try_wait().unwrap();
+        status.map(|status| status.success())
     }
 
     pub(crate) fn pid(&self) -> Pid {

@@ -9,6 +9,7 @@ use std::time::Duration;
 use larder_fs::{DiskModel, FsError, Mode, MountOptions};
 use rustix::mount::{UnmountFlags, unmount};
 
+use crate::killed::{Daemon, Mountpoint};
 use crate::{Mounted, directory, mounted, soon};
 
 const PARAMETER: &str = "/sys/module/fuse/parameters/enable_uring";
@@ -314,4 +315,41 @@ fn other_modes_take_it_too() {
         assert!(mount.stats().ring_requests > 0);
         mount.unmount().unwrap();
     }
+}
+
+/// A program that waits for an answer gets an error, and what was written reaches the source.
+#[test]
+fn a_ring_that_fails_ends_the_mount() {
+    let Some(_offered) = Offered::new() else {
+        return;
+    };
+    if mounted(|options| options.cache_bytes(least_bytes()).io_uring(true)).is_none() {
+        return;
+    }
+    let (source, at) = (directory(), directory());
+    let _mountpoint = Mountpoint(at.path());
+    let mut daemon = Daemon::start_with(source.path(), at.path(), ":ring:broken");
+    let path = at.path().join("file");
+    let content = vec![5; 300_000];
+    fs::write(&path, &content).unwrap();
+    fs::write(source.path().join("broken"), "").unwrap();
+    let (says, said) = std::sync::mpsc::channel();
+    let reader = std::thread::spawn(move || {
+        while fs::read(&path).is_ok() {}
+        says.send(()).unwrap();
+    });
+    let error = said.recv_timeout(Duration::from_secs(60));
+    soon(|| daemon.ended().is_some(), "the daemon ends");
+    let ended_well = daemon.ended();
+    // Reads that are stuck end with the daemon.
+    drop(daemon);
+    assert!(error.is_ok(), "a read waits for ever");
+    reader.join().unwrap();
+    assert_eq!(ended_well, Some(true));
+    assert!(fs::read(source.path().join("file")).unwrap() == content);
+    assert_eq!(
+        fs::read_dir(at.path()).unwrap().count(),
+        0,
+        "nothing is mounted"
+    );
 }
