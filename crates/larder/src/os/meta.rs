@@ -68,6 +68,8 @@ pub(crate) unsafe trait ZeroIsValid: Copy {}
 
 // SAFETY: a number.
 unsafe impl ZeroIsValid for u64 {}
+// SAFETY: a number.
+unsafe impl ZeroIsValid for u32 {}
 
 /// A slice in a [`MetaRegion`]: as long as the largest case needs, and backed where it was touched.
 #[derive(Debug)]

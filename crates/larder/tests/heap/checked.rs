@@ -47,7 +47,7 @@ fn told(at: NonNull<u8>) -> NonNull<u8> {
 type Case = (&'static str, &'static str, fn(&World));
 
 // SAFETY, for all of these: not at all. Every access stays inside of the heap's own memory, which is what the tests are about.
-const CASES: [Case; 13] = [
+const CASES: [Case; 14] = [
     (
         "twice",
         "larder: double free: dealloc(ADDRESS) of a block that is free",
@@ -159,6 +159,18 @@ const CASES: [Case; 13] = [
             // SAFETY: see above.
             unsafe {
                 at.sub(2).write(1);
+                w.a.dealloc_by_address(at);
+            }
+        },
+    ),
+    (
+        "under-far",
+        "larder: underflow: byte 13 before a block was written, seen by free(ADDRESS)",
+        |w| {
+            let at = told(w.a.alloc(layout(50, 1)).unwrap());
+            // SAFETY: see above.
+            unsafe {
+                at.sub(13).write(0);
                 w.a.dealloc_by_address(at);
             }
         },

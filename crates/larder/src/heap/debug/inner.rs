@@ -62,7 +62,12 @@ impl Inner {
     /// The record of the block that begins at an address. A record whose memory went does not count if that memory has
     /// another owner now.
     fn known(&self, storage: &Storage, at: usize) -> Option<u32> {
-        let number = self.records.find(at)?;
+        // A number that was overwritten is not that of the block's record, which is searched for then.
+        let number = storage.number(at);
+        let number = number
+            .filter(|&number| self.records.is(number, at))
+            .or_else(|| self.records.find(at))
+            .or_else(|| number.and_then(|_| self.records.search(at)))?;
         if self.records.get(number).state != GONE {
             return Some(number);
         }
@@ -77,7 +82,7 @@ impl Inner {
 
     pub(super) fn around(&self, at: usize) -> Option<&Record> {
         self.records
-            .around(at)
+            .around(at, self.options.redzone)
             .map(|number| self.records.get(number))
     }
 
@@ -113,14 +118,14 @@ impl Inner {
             return false;
         }
         let alloc_stack = self.stacks.number(here);
-        // What went before at this address says nothing any more, and records of one address make one long list.
+        // What went before at this address says nothing any more, and a search for an address looks at all its records.
         if let Some(former) = self.records.find(record.at)
             && self.records.get(former).state == GONE
         {
             self.gone.remove(&mut self.records, former);
             self.records.remove(former);
         }
-        self.records.insert(Record {
+        let number = self.records.insert(Record {
             alloc_stack,
             ..record
         });
@@ -133,7 +138,7 @@ impl Inner {
                     pattern::NEW,
                 );
             }
-            storage.draw_zones(&record);
+            storage.draw_zones(&record, number);
         }
         true
     }
@@ -160,12 +165,12 @@ impl Inner {
         }
         let wrong = self
             .contradiction(&record, claim)
-            .or_else(|| broken_zone(storage, &record, Seen::By(claim)));
+            .or_else(|| broken_zone(storage, &record, number, Seen::By(claim)));
         let incident = wrong.map(|kind| self.incident(kind, at, &record, here));
         if wrong.is_some() {
             // Filled anew, so that the damage is reported once.
             // SAFETY: the block's own memory, accessible still.
-            unsafe { storage.draw_zones(&record) };
+            unsafe { storage.draw_zones(&record, number) };
         }
         let free_stack = self.stacks.number(here);
         let record = self.records.get_mut(number);
@@ -199,7 +204,13 @@ impl Inner {
     }
 
     /// Whether a freed block was written to.
-    fn used_after_free(&self, storage: &Storage, record: &Record, seen: Seen) -> Option<Kind> {
+    fn used_after_free(
+        &self,
+        storage: &Storage,
+        record: &Record,
+        number: u32,
+        seen: Seen,
+    ) -> Option<Kind> {
         // A guarded block is not filled: any access to it faults at once.
         if !self.options.fill || record.guarded {
             return None;
@@ -209,11 +220,11 @@ impl Inner {
         let offset = unsafe { pattern::changed(record.at, bytes, pattern::FREED) };
         offset
             .map(|offset| Kind::AfterFree(offset, seen))
-            .or_else(|| broken_zone(storage, record, seen))
+            .or_else(|| broken_zone(storage, record, number, seen))
     }
 
-    /// The oldest freed block, while there are too many, and what is wrong with it. Its memory is the caller's to give back.
-    pub(super) fn evict(&mut self, storage: &Storage) -> Option<(Record, Option<Incident>)> {
+    /// The oldest freed block, while there are too many.
+    pub(super) fn evict(&mut self, storage: &Storage) -> Option<Evicted> {
         let number = if self.kept.bytes > self.options.quarantine {
             self.kept.pop(&mut self.records)?
         } else if self.kept_guarded.count > MOST_GUARDED_KEPT {
@@ -222,24 +233,35 @@ impl Inner {
             return None;
         };
         let record = *self.records.get(number);
-        let wrong = self.used_after_free(storage, &record, Seen::Reuse);
+        let wrong = self.used_after_free(storage, &record, number, Seen::Reuse);
         let incident = wrong.map(|kind| self.incident(kind, record.at, &record, &Frames::NONE));
-        self.records.get_mut(number).state = GONE;
-        self.gone.push(&mut self.records, number);
+        if self.records.end(number) {
+            self.gone.push(&mut self.records, number);
+        }
         if self.gone.count > MOST_GONE
             && let Some(oldest) = self.gone.pop(&mut self.records)
         {
             self.records.remove(oldest);
         }
-        Some((record, incident))
+        self.records.foresee(&self.kept);
+        self.records.foresee(&self.gone);
+        Some(Evicted {
+            record,
+            incident,
+            more: self.is_full(),
+        })
+    }
+
+    fn is_full(&self) -> bool {
+        self.kept.bytes > self.options.quarantine || self.kept_guarded.count > MOST_GUARDED_KEPT
     }
 
     /// Looks at blocks from record `from` on; returns where to go on, and what is wrong with the first that is damaged.
     pub(super) fn check_from(&self, storage: &Storage, from: u32) -> (u32, Option<Incident>) {
         for (number, &record) in self.records.after(from) {
             let wrong = match record.state {
-                LIVE => broken_zone(storage, &record, Seen::Check),
-                KEPT => self.used_after_free(storage, &record, Seen::Check),
+                LIVE => broken_zone(storage, &record, number, Seen::Check),
+                KEPT => self.used_after_free(storage, &record, number, Seen::Check),
                 _ => None,
             };
             if let Some(kind) = wrong {
@@ -247,7 +269,7 @@ impl Inner {
                 // Filled anew, so that the damage is reported once.
                 // SAFETY: the block's own memory, which is accessible; freed bytes are not in use.
                 unsafe {
-                    storage.draw_zones(&record);
+                    storage.draw_zones(&record, number);
                     if record.state == KEPT {
                         fill_freed(&record);
                     }
@@ -267,7 +289,7 @@ impl Inner {
                 record.asked = to.align().trailing_zeros() as u8;
                 let record = *record;
                 // SAFETY: the block's own memory; the bytes behind the new end are not in use.
-                unsafe { storage.draw_zones(&record) };
+                unsafe { storage.draw_zones(&record, number) };
             }
         }
     }
@@ -282,7 +304,7 @@ impl Inner {
 
     /// The guard page that was touched: what it means, and the pages are opened if the process shall go on.
     pub(super) fn touched(&mut self, storage: &Storage, address: usize, open: bool) -> Touched {
-        let Some(number) = self.records.around(address) else {
+        let Some(number) = self.records.around(address, self.options.redzone) else {
             return Touched::Foreign;
         };
         let record = *self.records.get(number);
@@ -310,6 +332,16 @@ impl Inner {
     }
 }
 
+/// A freed block that is kept no longer.
+pub(super) struct Evicted {
+    /// Its memory is the caller's to give back.
+    pub(super) record: Record,
+    /// What is wrong with it.
+    pub(super) incident: Option<Incident>,
+    /// There are still too many.
+    pub(super) more: bool,
+}
+
 /// What a fault at an address means.
 #[expect(
     clippy::large_enum_variant,
@@ -332,14 +364,20 @@ unsafe fn fill_freed(record: &Record) {
     unsafe { pattern::fill(record.at, bytes, pattern::FREED) };
 }
 
-fn broken_zone(storage: &Storage, record: &Record, seen: Seen) -> Option<Kind> {
-    let [before, after] = storage.zones(record);
+fn broken_zone(storage: &Storage, record: &Record, number: u32, seen: Seen) -> Option<Kind> {
+    let [far, near, after] = storage.zones(record);
     // SAFETY: the block's own memory, which is accessible while the block is live.
     unsafe {
         if let Some(offset) = pattern::changed(after.0, after.1, after.2) {
             return Some(Kind::Overflow(offset, seen));
         }
-        let first = pattern::changed(before.0, before.1, before.2);
-        first.map(|offset| Kind::Underflow(before.1 - offset, seen))
+        let before = |(at, bytes, with)| {
+            let offset = pattern::changed(at, bytes, with)?;
+            Some(record.at - at - offset)
+        };
+        before(far)
+            .or_else(|| storage.wrong_number(record, number))
+            .or_else(|| before(near))
+            .map(|bytes| Kind::Underflow(bytes, seen))
     }
 }

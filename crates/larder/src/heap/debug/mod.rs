@@ -27,7 +27,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! One lock is around everything, each block costs a record of 96 bytes, two redzones and the walk of two stacks.
+//! One lock is around everything, each block costs a record of 64 bytes, two redzones and the walk of two stacks.
 //! libumem (Bonwick and Adams, 2001) has the same checks behind `UMEM_DEBUG`; the search for leaks is that of its `findleaks`.
 
 mod heap;

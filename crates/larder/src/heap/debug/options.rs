@@ -18,7 +18,7 @@ const REDZONE: (u64, u64) = (16, 4096);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
-    /// Bytes before and after each block that the program must not write: 16 to 4096, a multiple of 16.
+    /// Bytes before and after each block that the program must not write: 16 to 4096, a multiple of 16, or the next that is.
     pub redzone: usize,
     /// Bytes of freed blocks that are kept from being used again.
     pub quarantine: usize,
@@ -44,6 +44,14 @@ pub struct Options {
     pub seed: u64,
     /// Whether the process goes on after a misuse.
     pub keep_going: bool,
+}
+
+impl Options {
+    /// Takes the nearest redzone that can be.
+    pub(super) fn bound(&mut self) {
+        let redzone = self.redzone.clamp(REDZONE.0 as usize, REDZONE.1 as usize);
+        self.redzone = redzone.next_multiple_of(16);
+    }
 }
 
 impl Default for Options {
@@ -145,7 +153,8 @@ impl Options {
         };
         match name {
             "redzone" => {
-                self.redzone = (number(REDZONE.0, REDZONE.1)? as usize).next_multiple_of(16);
+                self.redzone = number(REDZONE.0, REDZONE.1)? as usize;
+                self.bound();
             }
             "quarantine" => self.quarantine = number(0, 1 << 40)? as usize,
             "frames" => self.frames = number(0, MOST_FRAMES as u64)? as usize,

@@ -1,11 +1,11 @@
-//! What is known of each block, out of line: found by the block's address.
+//! What is known of each block, out of line: found by the number that stands before the block, or by the block's address.
 
 use std::sync::Arc;
 
 use crate::heap::Origin;
 use crate::heap::stacks::mix;
-use crate::heap::table::{Entry, Table};
-use crate::os::{OsError, System, ZeroIsValid};
+use crate::heap::table::{Entry, Table, prefetch};
+use crate::os::{OsError, System, ZeroIsValid, page_size};
 
 /// In use by the program.
 pub(super) const LIVE: u8 = 1;
@@ -14,18 +14,16 @@ pub(super) const KEPT: u8 = 2;
 /// Freed, and its memory went; what is known of it is kept for a while.
 pub(super) const GONE: u8 = 3;
 
-/// A block. All zero is an unused record.
+/// A block. All zero is an unused record. One line of the caches, since what is known of a block is in none when it is freed.
+#[repr(align(64))]
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Record {
     /// The block's first byte, as the program has it.
     pub(super) at: usize,
     /// Bytes that were asked for.
     pub(super) size: usize,
-    /// What the storage gave, and how much: redzones included.
-    pub(super) base: usize,
+    /// What the storage gave: redzones included.
     pub(super) bytes: usize,
-    /// Alignment of its memory.
-    pub(super) align: usize,
     /// Which allocation it was.
     pub(super) number: u64,
     pub(super) alloc_stack: u32,
@@ -39,13 +37,38 @@ pub(super) struct Record {
     pub(super) origin: Origin,
     /// Between guard pages.
     pub(super) guarded: bool,
+    /// Between guard pages and of no byte, so that it begins where the second one does. All others begin on the first page of their own.
+    pub(super) past: bool,
     /// Guard pages that were opened, since the process goes on after a misuse.
     pub(super) opened: bool,
+    /// Found by its address. Else its number stands before the block.
+    pub(super) listed: bool,
+    /// Alignment of its memory, as a power of two.
+    pub(super) align: u8,
     /// Alignment that was asked for last, as a power of two.
     pub(super) asked: u8,
 }
 
+const _: () = assert!(size_of::<Record>() == 64);
+
 impl Record {
+    /// Alignment of its memory.
+    pub(super) fn align(&self) -> usize {
+        1 << (self.align & 63)
+    }
+
+    /// Where the memory begins that the storage gave, if redzones have so many bytes.
+    pub(super) fn base(&self, redzone: usize) -> usize {
+        match self.guarded {
+            true => {
+                let page = page_size();
+                let first = self.at / page * page - usize::from(self.past) * page;
+                first - self.align().max(page)
+            }
+            false => self.at - redzone.next_multiple_of(self.align()),
+        }
+    }
+
     /// Alignment that was asked for.
     pub(super) fn asked_align(&self) -> usize {
         1 << (self.asked & 63)
@@ -55,9 +78,15 @@ impl Record {
 // SAFETY: numbers, flags, and an origin, whose first is 0.
 unsafe impl ZeroIsValid for Record {}
 
+/// Neighbours have places side by side in the index: programs take and free them one after the other.
+fn hash(at: usize) -> u64 {
+    let at = at as u64 / 16;
+    mix(at / 16) ^ (at % 16)
+}
+
 impl Entry for Record {
     fn hash(&self) -> Option<u64> {
-        (self.state != 0).then(|| mix(self.at as u64))
+        self.listed.then(|| hash(self.at))
     }
 }
 
@@ -70,12 +99,12 @@ pub(super) struct Records {
     count: usize,
 }
 
-const FIRST_BUCKETS: usize = 1 << 12;
+const FIRST_RECORDS: usize = 1 << 12;
 
 impl Records {
     pub(super) fn new(system: &Arc<dyn System>) -> Result<Self, OsError> {
         Ok(Self {
-            table: Table::new(system, FIRST_BUCKETS)?,
+            table: Table::new(system, FIRST_RECORDS)?,
             free: 0,
             count: 0,
         })
@@ -88,7 +117,7 @@ impl Records {
     pub(super) fn reserve(&mut self) -> Result<(), OsError> {
         match self.free {
             0 => self.table.reserve(),
-            _ => Ok(()),
+            _ => self.table.reserve_place(),
         }
     }
 
@@ -115,21 +144,66 @@ impl Records {
         self.count -= 1;
     }
 
-    /// The record of the block that begins at an address: one in use rather than one that was freed, a kept one rather than
-    /// one that is gone.
+    /// Whether a block that is not gone begins at an address and has this number.
+    pub(super) fn is(&self, number: u32, at: usize) -> bool {
+        self.table.numbers().contains(&number) && {
+            let record = self.get(number);
+            record.at == at && matches!(record.state, LIVE | KEPT)
+        }
+    }
+
+    /// The memory of a freed block goes. Its record is listed from now on, if there is memory for that; else it is removed.
+    pub(super) fn end(&mut self, number: u32) -> bool {
+        let record = self.get_mut(number);
+        record.state = GONE;
+        if !record.listed {
+            if self.table.reserve_place().is_err() {
+                self.remove(number);
+                return false;
+            }
+            self.get_mut(number).listed = true;
+            self.table.list(number);
+        }
+        true
+    }
+
+    /// Looks at every record for the block that begins at an address and is not gone.
+    pub(super) fn search(&self, at: usize) -> Option<u32> {
+        let mut numbers = self.table.numbers();
+        numbers.find(|&number| self.is(number, at))
+    }
+
+    /// The record of the block that begins at an address, of those that are listed: one in use rather than one that was freed, a
+    /// kept one rather than one that is gone.
     pub(super) fn find(&self, at: usize) -> Option<u32> {
         self.table
-            .chain(mix(at as u64))
+            .chain(hash(at))
             .filter(|&number| self.get(number).at == at)
             .min_by_key(|&number| self.get(number).state)
     }
 
-    /// The block that an address lies in, or beside: redzones and guard pages count. Looks at every record.
-    pub(super) fn around(&self, at: usize) -> Option<u32> {
+    /// The block that an address lies in, or beside: redzones of so many bytes and guard pages count. Looks at every record.
+    pub(super) fn around(&self, at: usize, redzone: usize) -> Option<u32> {
         self.after(0)
-            .filter(|(_, record)| (record.base..record.base + record.bytes).contains(&at))
+            .filter(|(_, record)| at.wrapping_sub(record.base(redzone)) < record.bytes)
             .min_by_key(|(_, record)| record.state)
             .map(|(number, _)| number)
+    }
+
+    /// A block, the oldest of a queue, goes soon, and then the next one: so what is needed for that is in no cache, but could be.
+    pub(super) fn foresee(&self, queue: &Queue) {
+        if queue.first == 0 {
+            return;
+        }
+        let record = self.get(queue.first);
+        self.table.foresee_hash(hash(record.at));
+        if record.state == KEPT {
+            prefetch((record.at - 1) as *const u8);
+            prefetch((record.at + record.size) as *const u8);
+        }
+        if record.queued != 0 {
+            self.table.foresee(record.queued);
+        }
     }
 
     pub(super) fn get(&self, number: u32) -> &Record {
@@ -229,14 +303,19 @@ mod tests {
             let at = (x % 9000) as usize * 16;
             match model.remove(&at) {
                 Some(size) if x & (1 << 40) != 0 => {
-                    let number = records.find(at).unwrap();
+                    let number = records.find(at).or_else(|| records.search(at)).unwrap();
                     assert_eq!(records.get(number).size, size);
+                    if x & (1 << 42) != 0 {
+                        assert!(records.end(number));
+                        assert_eq!(records.find(at), Some(number));
+                        assert_eq!(records.search(at), None);
+                    }
                     records.remove(number);
-                    assert_eq!(records.find(at), None);
+                    assert!(records.find(at).is_none() && !records.is(number, at));
                 }
                 had => {
                     if had.is_some() {
-                        records.remove(records.find(at).unwrap());
+                        records.remove(records.search(at).unwrap());
                     }
                     let size = (x >> 20) as usize & 0xfff;
                     model.insert(at, size);
@@ -244,19 +323,20 @@ mod tests {
                     let record = Record {
                         at,
                         size,
-                        base: at,
                         bytes: 16,
                         state: LIVE,
+                        listed: x & (1 << 41) != 0,
                         ..Record::default()
                     };
-                    records.insert(record);
+                    let number = records.insert(record);
+                    assert!(records.is(number, at) && !records.is(number + 1, at));
                 }
             }
             assert_eq!(records.count, model.len());
         }
         for (&at, &size) in &model {
-            assert_eq!(records.get(records.find(at).unwrap()).size, size);
-            let around = records.around(at + 15).unwrap();
+            assert_eq!(records.get(records.search(at).unwrap()).size, size);
+            let around = records.around(at + 15, 0).unwrap();
             assert_eq!(records.get(around).at, at);
         }
     }

@@ -16,13 +16,20 @@ use crate::os::{Decommit, Span, System, page_size};
 /// machine's owner says otherwise.
 const MOST_GUARDED: usize = 16_000;
 
+/// So many bytes before a block of a size class stands the number of its record. It looks like the redzone around it but for the bits
+/// that are set, so that a zero written there is seen.
+const NUMBER: usize = 16;
+const NUMBER_BYTES: usize = size_of::<u32>();
+const COVER: u32 = u32::from_ne_bytes([pattern::BEFORE; NUMBER_BYTES]);
+
 /// Memory for a block.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
     pub(super) at: usize,
-    pub(super) base: usize,
     pub(super) bytes: usize,
     pub(super) guarded: bool,
+    /// It begins where its own pages end.
+    pub(super) past: bool,
 }
 
 /// Whose memory is at an address.
@@ -52,6 +59,10 @@ impl Storage {
             redzone,
             guarded: AtomicUsize::new(0),
         }
+    }
+
+    fn base(&self, record: &Record) -> usize {
+        record.base(self.redzone)
     }
 
     pub(super) fn system(&self) -> &Arc<dyn System> {
@@ -85,9 +96,9 @@ impl Storage {
         let base = got.ok()?.as_ptr() as usize;
         Some(Place {
             at: base + before,
-            base,
             bytes,
             guarded: false,
+            past: false,
         })
     }
 
@@ -117,16 +128,43 @@ impl Storage {
             return None;
         }
         let end = span.addr() + before + own;
+        let at = (end - layout.size()) & !(layout.align() - 1);
         Some(Place {
-            at: (end - layout.size()) & !(layout.align() - 1),
-            base: span.addr(),
+            at,
             bytes,
             guarded: true,
+            past: at == end,
         })
     }
 
-    /// The part before a block that the program must not write, and the part after it.
-    pub(super) fn zones(&self, record: &Record) -> [(usize, usize, u8); 2] {
+    /// Whether the number of its record stands before a block at an address. The redzone before it is on the same page, which is
+    /// this storage's while it is the page of an object.
+    pub(super) fn is_numbered(&self, at: usize) -> bool {
+        let class = NonNull::new(at as *mut u8).and_then(|at| self.classes.class_at(at));
+        class.is_some() && at % page_size() >= NUMBER
+    }
+
+    /// The number that stands before an address, where one can. Of what is no block it is any number.
+    pub(super) fn number(&self, at: usize) -> Option<u32> {
+        // SAFETY: on the page of an object, which is accessible.
+        self.is_numbered(at)
+            .then(|| unsafe { ((at - NUMBER) as *const u32).read_unaligned() } ^ COVER)
+    }
+
+    /// How far before the block the first byte stands that is not that of its record's number.
+    pub(super) fn wrong_number(&self, record: &Record, number: u32) -> Option<usize> {
+        if record.listed {
+            return None;
+        }
+        // SAFETY: the redzone of a block whose memory is there.
+        let found = unsafe { ((record.at - NUMBER) as *const u32).read_volatile() };
+        let wrong = (found ^ number ^ COVER).to_ne_bytes();
+        let first = wrong.iter().position(|&byte| byte != 0);
+        first.map(|first| NUMBER - first)
+    }
+
+    /// The parts before a block that the program must not write, and the part after it.
+    pub(super) fn zones(&self, record: &Record) -> [(usize, usize, u8); 3] {
         let end = record.at + record.size;
         let (first, last) = if record.guarded {
             let (first, own) = own_pages(record);
@@ -137,20 +175,30 @@ impl Storage {
         } else {
             (record.at - self.redzone, end + self.redzone)
         };
+        // Around the number.
+        let (until, from) = match record.listed {
+            true => (first, first),
+            false => (record.at - NUMBER, record.at - NUMBER + NUMBER_BYTES),
+        };
         [
-            (first, record.at - first, pattern::BEFORE),
+            (first, until - first, pattern::BEFORE),
+            (from, record.at - from, pattern::BEFORE),
             (end, last - end, pattern::AFTER),
         ]
     }
 
-    /// Writes the redzones.
+    /// Writes the redzones of a block whose record has this number.
     ///
     /// # Safety
     /// The block is live, or just taken.
-    pub(super) unsafe fn draw_zones(&self, record: &Record) {
+    pub(super) unsafe fn draw_zones(&self, record: &Record, number: u32) {
         for (at, bytes, with) in self.zones(record) {
             // SAFETY: inside of the block's memory, beside what the program was given.
             unsafe { pattern::fill(at, bytes, with) };
+        }
+        if !record.listed {
+            // SAFETY: in the redzone, whose beginning is as aligned as the block: 16 bytes at least.
+            unsafe { ((record.at - NUMBER) as *mut u32).write(number ^ COVER) };
         }
     }
 
@@ -161,9 +209,10 @@ impl Storage {
             unsafe {
                 if guard::forbid(span).is_ok() {
                     let (first, own) = own_pages(record);
-                    let _ = self
-                        .system
-                        .decommit(&[span.part(first - record.base, own)], Decommit::DontNeed);
+                    let _ = self.system.decommit(
+                        &[span.part(first - self.base(record), own)],
+                        Decommit::DontNeed,
+                    );
                 }
             }
         }
@@ -187,8 +236,8 @@ impl Storage {
             }
             self.guarded.fetch_sub(1, Ordering::Relaxed);
         } else if let (Some(base), Ok(layout)) = (
-            NonNull::new(record.base as *mut u8),
-            Layout::from_size_align(record.bytes, record.align),
+            NonNull::new(self.base(record) as *mut u8),
+            Layout::from_size_align(record.bytes, record.align()),
         ) {
             // SAFETY: the caller's promise; it was taken with this layout.
             unsafe { self.classes.dealloc(base, layout) };
@@ -198,13 +247,14 @@ impl Storage {
 
 /// The first accessible byte of a guarded block, and how many there are.
 fn own_pages(record: &Record) -> (usize, usize) {
-    let before = record.align.max(page_size());
-    (record.base + before, record.bytes - before - page_size())
+    let before = record.align().max(page_size());
+    (record.base(0) + before, record.bytes - before - page_size())
 }
 
+/// The whole memory of a guarded block.
 fn span(record: &Record) -> Option<Span> {
     Some(Span {
-        at: NonNull::new(record.base as *mut u8)?,
+        at: NonNull::new(record.base(0) as *mut u8)?,
         len: record.bytes,
     })
 }
