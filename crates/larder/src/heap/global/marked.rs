@@ -257,6 +257,23 @@ pub unsafe fn realloc(at: *mut u8, size: usize, align: usize) -> *mut u8 {
 /// None of these functions has got the block back yet.
 #[must_use]
 pub unsafe fn usable_size(at: *mut u8) -> usize {
+    // Redis, SQLite and others ask for each block that they take and give back.
+    if let Some(object) = NonNull::new(at)
+        && let Some((global, class)) = small(object)
+        && global.hardening.is_none()
+    {
+        return SIZES[class];
+    }
+    // SAFETY: the caller's promise.
+    unsafe { size_of_others(at) }
+}
+
+/// The same, for what is in no page of objects, and in hardened mode.
+///
+/// # Safety
+/// As for [`usable_size`].
+#[cold]
+unsafe fn size_of_others(at: *mut u8) -> usize {
     match (state::hardened(), NonNull::new(at)) {
         (Some((global, hardening)), Some(object)) => hardening.size(global, object),
         // SAFETY: the caller's promise.
@@ -278,6 +295,7 @@ impl Hands for Marked {
 }
 
 /// The heap, and the class of the page's objects, if an address lies in such a page.
+#[inline]
 fn small(object: NonNull<u8>) -> Option<(&'static Global, usize)> {
     let global = state::global()?;
     Some((global, global.classes.class_at(object)?))
