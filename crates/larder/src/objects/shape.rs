@@ -69,8 +69,12 @@ impl Shape {
         let good = |&pages: &usize| {
             let objects = pages * page / stride;
             let waste = pages * page - objects * stride;
-            let share = if objects < FEW { 16 } else { 8 };
-            waste * share <= pages * page && (objects >= ENOUGH || pages * page >= ENOUGH_BYTES)
+            // One that wastes just a sixteenth would do so for ever: five pages hold objects of 5 KiB without a rest.
+            let wastes_little = match objects < FEW {
+                true => waste * 16 < pages * page,
+                false => waste * 8 <= pages * page,
+            };
+            wastes_little && (objects >= ENOUGH || pages * page >= ENOUGH_BYTES)
         };
         let from = one.max(least_pages).min(bound);
         // An object of several pages may find no such number up to the bound: then the one that wastes least.
@@ -143,13 +147,13 @@ mod tests {
             if size <= MOST_PAGES * 4096 / FEW {
                 assert!(s.pages <= MOST_PAGES, "{size}: {s:?}");
                 assert!(waste * 8 <= s.bytes(), "{size}: {s:?}");
-                assert!(s.objects >= FEW || waste * 16 <= s.bytes(), "{size}: {s:?}");
+                assert!(s.objects >= FEW || waste * 16 < s.bytes(), "{size}: {s:?}");
             }
         }
         assert_eq!(shape(64, 8).objects, 64);
         assert_eq!(shape(4096, 4096).pages, 2);
         for (size, pages) in [
-            (5 << 10, 4),
+            (5 << 10, 5),
             (12 << 10, 3),
             (14 << 10, 7),
             (20 << 10, 5),

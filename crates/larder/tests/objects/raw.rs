@@ -212,7 +212,7 @@ fn slabs_begin_at_different_places_where_something_is_left_over() {
     let family = family(modes()[0]);
     for (size, align, places) in [
         (1500, 4, 5),
-        (1500, 512, 2),
+        (1700, 256, 2),
         (1500, 4096, 1),
         (64, 8, 1),
         (3000, 8, 5),
