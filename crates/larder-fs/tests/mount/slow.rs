@@ -1,7 +1,7 @@
 //! A source that stands still: what is in memory is answered, and programs that are killed end.
 //!
-//! The source is a mount of another process, which a signal stops and lets go on. So nothing depends on time. But each new process of
-//! the tests beside would wait for it, so these run alone.
+//! The source is a mount of another process, which a signal stops and lets go on. So nothing depends on time, but for
+//! the last test. But each new process of the tests beside would wait for it, so these run alone.
 
 use std::fs::{self, File};
 use std::io::{Seek, SeekFrom, Write};
@@ -9,16 +9,17 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use larder_fs::{Coherence, Mount, MountOptions};
+use larder_fs::{Coherence, DiskModel, Mount, MountOptions};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use tempfile::TempDir;
 
 use crate::killed::{Daemon, Mountpoint};
-use crate::uring::{Offered, least_bytes};
+use crate::uring::{Offered, by_ring, least_bytes};
 use crate::{directory, mounted, soon};
 
 const BLOCK: usize = 4096;
@@ -202,4 +203,50 @@ fn killed_ones_end(stoppable: &Stoppable) {
     assert_eq!(read(&file, 1), 1);
     drop(file);
     stoppable.mount.unmount().unwrap();
+}
+
+/// A source that is slow for names as well: what is in memory comes meanwhile. Beside other tests each hit waits for a CPU.
+#[test]
+#[ignore = "alone: --ignored --test-threads=1"]
+fn by_io_uring_calls_hold_up_no_hits() {
+    let per_call = Duration::from_millis(50);
+    let disk = DiskModel {
+        seek: Duration::ZERO,
+        bytes_per_second: 0,
+        per_call,
+    };
+    let Some((mounted, _offered)) = by_ring(|options| options.disk(disk)) else {
+        return;
+    };
+    mounted.put("file", vec![5; 4096]);
+    let file = File::open(mounted.at.join("file")).unwrap();
+    let stop = AtomicBool::new(false);
+    let (reads, calls) = thread::scope(|scope| {
+        let calls: Vec<_> = (0..2)
+            .map(|thread| {
+                let (mounted, stop) = (&mounted, &stop);
+                scope.spawn(move || {
+                    let mut n = 0_u64;
+                    while !stop.load(Ordering::Relaxed) {
+                        let _ = fs::metadata(mounted.at.join(format!("none-{thread}-{n}")));
+                        n += 1;
+                    }
+                    n
+                })
+            })
+            .collect();
+        let begun = Instant::now();
+        let mut reads = 0_u64;
+        while begun.elapsed() < Duration::from_secs(2) {
+            let mut page = [0; 4096];
+            file.read_exact_at(&mut page, 0).unwrap();
+            assert_eq!(page, [5; 4096]);
+            reads += 1;
+        }
+        stop.store(true, Ordering::Relaxed);
+        let calls: u64 = calls.into_iter().map(|call| call.join().unwrap()).sum();
+        (reads, calls)
+    });
+    assert!(calls > 5, "{calls} calls");
+    assert!(reads > 20 * calls, "{reads} reads beside {calls} calls");
 }

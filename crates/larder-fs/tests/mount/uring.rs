@@ -60,7 +60,9 @@ pub(crate) fn least_bytes() -> usize {
 }
 
 /// A mount whose requests come so.
-fn by_ring(with: impl FnOnce(MountOptions) -> MountOptions) -> Option<(Mounted, Offered)> {
+pub(crate) fn by_ring(
+    with: impl FnOnce(MountOptions) -> MountOptions,
+) -> Option<(Mounted, Offered)> {
     let offered = Offered::new()?;
     let mounted = mounted(|options| with(options.cache_bytes(least_bytes()).io_uring(true)))?;
     Some((mounted, offered))
@@ -202,51 +204,6 @@ fn one_thread_serves_all_queues() {
         }
     });
     mounted.mount.unmount().unwrap();
-}
-
-/// A source that is slow for names as well: what is in memory comes meanwhile.
-#[test]
-fn calls_of_a_slow_source_hold_up_no_hits() {
-    let per_call = Duration::from_millis(50);
-    let disk = DiskModel {
-        seek: Duration::ZERO,
-        bytes_per_second: 0,
-        per_call,
-    };
-    let Some((mounted, _offered)) = by_ring(|options| options.disk(disk)) else {
-        return;
-    };
-    mounted.put("file", vec![5; 4096]);
-    let file = File::open(mounted.at.join("file")).unwrap();
-    let stop = AtomicBool::new(false);
-    let (reads, calls) = std::thread::scope(|scope| {
-        let calls: Vec<_> = (0..2)
-            .map(|thread| {
-                let (mounted, stop) = (&mounted, &stop);
-                scope.spawn(move || {
-                    let mut n = 0_u64;
-                    while !stop.load(Ordering::Relaxed) {
-                        let _ = fs::metadata(mounted.at.join(format!("none-{thread}-{n}")));
-                        n += 1;
-                    }
-                    n
-                })
-            })
-            .collect();
-        let begun = std::time::Instant::now();
-        let mut reads = 0_u64;
-        while begun.elapsed() < Duration::from_secs(2) {
-            let mut page = [0; 4096];
-            file.read_exact_at(&mut page, 0).unwrap();
-            assert_eq!(page, [5; 4096]);
-            reads += 1;
-        }
-        stop.store(true, Ordering::Relaxed);
-        let calls: u64 = calls.into_iter().map(|call| call.join().unwrap()).sum();
-        (reads, calls)
-    });
-    assert!(calls > 5, "{calls} calls");
-    assert!(reads > 20 * calls, "{reads} reads beside {calls} calls");
 }
 
 #[test]
