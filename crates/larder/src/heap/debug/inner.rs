@@ -225,12 +225,10 @@ impl Inner {
 
     /// The oldest freed block, while there are too many.
     pub(super) fn evict(&mut self, storage: &Storage) -> Option<Evicted> {
-        let number = if self.kept.bytes > self.options.quarantine {
-            self.kept.pop(&mut self.records)?
-        } else if self.kept_guarded.count > MOST_GUARDED_KEPT {
-            self.kept_guarded.pop(&mut self.records)?
-        } else {
-            return None;
+        let number = match self.is_full() {
+            (true, _) => self.kept.pop(&mut self.records)?,
+            (_, true) => self.kept_guarded.pop(&mut self.records)?,
+            _ => return None,
         };
         let record = *self.records.get(number);
         let wrong = self.used_after_free(storage, &record, number, Seen::Reuse);
@@ -248,12 +246,16 @@ impl Inner {
         Some(Evicted {
             record,
             incident,
-            more: self.is_full(),
+            more: self.is_full() != (false, false),
         })
     }
 
-    fn is_full(&self) -> bool {
-        self.kept.bytes > self.options.quarantine || self.kept_guarded.count > MOST_GUARDED_KEPT
+    /// Whether too many freed blocks are kept: ordinary ones, and those between guard pages.
+    fn is_full(&self) -> (bool, bool) {
+        (
+            self.kept.bytes > self.options.quarantine,
+            self.kept_guarded.count > MOST_GUARDED_KEPT,
+        )
     }
 
     /// Looks at blocks from record `from` on; returns where to go on, and what is wrong with the first that is damaged.
