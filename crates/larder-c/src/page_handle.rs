@@ -9,7 +9,7 @@ use crate::error::{Failed, larder_error, larder_status};
 use crate::mark::{alone, opaque};
 use crate::pool::{larder_pool, own_page};
 
-/// Two magazines of pages that only their owner uses: no lock, no atomic instruction. It may move between threads, but only one
+/// A magazine of pages that only their owner uses: no lock, no atomic instruction. It may move between threads, but only one
 /// may use it at a time. It keeps its pool open.
 pub struct larder_page_handle {
     _opaque: [u8; 0],

@@ -10,7 +10,7 @@ use crate::call::{NO_ERROR, answer, ask, free, make};
 use crate::error::{Failed, larder_error, larder_status};
 use crate::mark::opaque;
 
-/// Two magazines of objects that only their owner uses: no lock, no atomic instruction. It may move between threads, but only one may
+/// A magazine of objects that only their owner uses: no lock, no atomic instruction. It may move between threads, but only one may
 /// use it at a time, and no callback may use the handle that called it. It keeps its cache.
 pub struct larder_cache_handle {
     _opaque: [u8; 0],

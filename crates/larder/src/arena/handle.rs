@@ -7,7 +7,7 @@ use super::error::{ArenaError, MOST_CACHES};
 use super::quantum::lend;
 use crate::magazine::StockHandle;
 
-/// Two magazines for each size that it was asked for, over the caches of an [`Arena`]. It can move between threads, and
+/// A magazine for each size that it was asked for, over the caches of an [`Arena`]. It can move between threads, and
 /// what it took may be freed by others, and the other way round.
 ///
 /// Segments in its magazines are out of reach of [`Arena::trim`]; dropping the handle gives them to the caches.

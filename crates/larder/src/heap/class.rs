@@ -9,8 +9,12 @@ use core::alloc::Layout;
 /// Largest size of a class in bytes. What is larger is a run of pages by itself.
 pub const MAX_SMALL: usize = 1 << 20;
 
-/// Largest size whose class is looked up in a table; that of a larger one is computed.
+/// Largest size of a block that is always of its size's class. A larger one may have grown into a run of pages, or come from one.
 pub(crate) const MAX_TABLED: usize = 32 << 10;
+
+/// Largest size whose class the table holds; that of a larger one is computed. Programs that mix sizes around the end of the table
+/// pay for a branch that the processor cannot foresee, so it lies where sizes are rare.
+pub(crate) const TABLE_END: usize = 256 << 10;
 
 /// What every class is a multiple of, in bytes, and so the alignment that all objects have.
 pub const GRAIN: usize = 16;
@@ -22,7 +26,7 @@ pub const CLASSES: usize = 60;
 pub const SIZES: [usize; CLASSES] = sizes();
 
 /// Element `i` is the class of `i` grains.
-static TABLE: [u8; MAX_TABLED / GRAIN + 1] = table();
+static TABLE: [u8; TABLE_END / GRAIN + 1] = table();
 
 const fn sizes() -> [usize; CLASSES] {
     let mut sizes = [0; CLASSES];
@@ -39,8 +43,8 @@ const fn sizes() -> [usize; CLASSES] {
     sizes
 }
 
-const fn table() -> [u8; MAX_TABLED / GRAIN + 1] {
-    let mut table = [0; MAX_TABLED / GRAIN + 1];
+const fn table() -> [u8; TABLE_END / GRAIN + 1] {
+    let mut table = [0; TABLE_END / GRAIN + 1];
     let (mut i, mut class) = (0, 0);
     while i < table.len() {
         while SIZES[class] < i * GRAIN {
@@ -72,10 +76,19 @@ pub fn class_of(size: usize) -> Option<usize> {
     small_class(size)
 }
 
-/// The class of a size that the table holds: all that fast paths have code for. The slow ones look further.
+/// The class of a size whose blocks are all of it: what callers that know a block's size rely on.
 #[inline(always)]
 pub(crate) fn small_class(size: usize) -> Option<usize> {
     if size > MAX_TABLED {
+        return None;
+    }
+    tabled_class(size)
+}
+
+/// The class of a size that the table holds: all that malloc's own code is for.
+#[inline(always)]
+pub(crate) fn tabled_class(size: usize) -> Option<usize> {
+    if size > TABLE_END {
         return None;
     }
     let class = usize::from(TABLE[(size + GRAIN - 1) >> GRAIN.ilog2()]);

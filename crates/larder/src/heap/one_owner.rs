@@ -15,7 +15,7 @@ use super::class::{
 use super::classes::{Classes, Quiet};
 use super::error::AllocError;
 use super::resize::run_bytes;
-use crate::magazine::Pair;
+use crate::magazine::OwnMagazine;
 use crate::objects::{KEPT, Misuse, ObjectError, RawCache, View};
 
 /// Bytes of free objects in the magazines of a class from which on they are collected: with fewer, hardly a slab becomes whole.
@@ -32,7 +32,7 @@ const SPARING: u8 = 4;
 /// A request that takes less than all but this share of the run gets another. A long run has a fifth more than was asked for at most.
 const KEPT_SHARE: usize = 4;
 /// One for each number that a page's owner may have as a class of these. Models have no kept numbers.
-const PAIRS: usize = if KEPT > CLASSES { KEPT } else { CLASSES + 1 };
+const MAGAZINES: usize = if KEPT > CLASSES { KEPT } else { CLASSES + 1 };
 
 /// A heap of one owner: magazines for every size class, made when they are needed. It moves between threads, and needs
 /// no lock, no atomic instruction and no thread-local: what Michael Maraist sketched in 2001 as the allocator that an
@@ -65,7 +65,7 @@ const PAIRS: usize = if KEPT > CLASSES { KEPT } else { CLASSES + 1 };
 /// [`classes`](Self::classes) were cloned, they go with the last of these.
 #[repr(C)]
 pub struct Heap {
-    /// First, and its pairs too, so that a class's is one sum away.
+    /// First, and its magazines too, so that a class's is one sum away.
     inner: UnsafeCell<Inner>,
     classes: Classes,
     /// The owners of the pages of the classes' family, at hand.
@@ -78,7 +78,7 @@ pub struct Heap {
 struct Inner {
     /// By the number of the class's cache, from 1 on. The others never have an object and never room: they are for addresses that no
     /// class has.
-    pairs: [Pair; PAIRS],
+    magazines: [OwnMagazine; MAGAZINES],
     /// Exchanges of magazines with the depot and the slabs since the last collection.
     exchanges: [u32; CLASSES],
     /// Exchanges of a class that are left before it has magazines: its objects come from the CPU's stock, one by one, and go there.
@@ -112,7 +112,7 @@ impl Heap {
         account.collections = classes.growth().collections();
         Self {
             inner: UnsafeCell::new(Inner {
-                pairs: [const { Pair::none() }; PAIRS],
+                magazines: [const { OwnMagazine::none() }; MAGAZINES],
                 exchanges: [0; CLASSES],
                 sparing: [0; CLASSES],
                 kept: Kept::default(),
@@ -133,11 +133,11 @@ impl Heap {
 
     /// Whether a class has no magazines yet, and gets none for this exchange.
     fn spares(&self, class: usize) -> bool {
-        // SAFETY: as in `pair`.
+        // SAFETY: as in `magazine`.
         let left = unsafe { &mut (*self.inner.get()).sparing[class] };
         let spares = *left > 0;
         *left = left.saturating_sub(1);
-        spares && self.pair(class).is_none()
+        spares && self.magazine(class).is_none()
     }
 
     /// The classes that it is made of.
@@ -280,7 +280,7 @@ impl Heap {
     #[must_use]
     pub fn stats(&self) -> HeapStats {
         let stocked = (0..CLASSES)
-            .map(|class| self.pair(class).len() * SIZES[class])
+            .map(|class| self.magazine(class).len() * SIZES[class])
             .sum::<usize>();
         self.account().stats(stocked + self.kept_bytes())
     }
@@ -310,7 +310,7 @@ impl Heap {
                 // SAFETY: a pointer is as large and aligned as its address, and the rounds of a heap are addresses of objects,
                 // which are not null.
                 let rounds = unsafe { &mut *(&raw mut *rest as *mut [usize]) };
-                let n = self.pair(class).try_get_many(rounds);
+                let n = self.magazine(class).try_get_many(rounds);
                 for place in &mut rest[..n] {
                     *place = object(place.as_ptr() as usize);
                 }
@@ -342,7 +342,7 @@ impl Heap {
             if let Some(class) = class {
                 // SAFETY: a pointer is as large and aligned as its address, which is a round.
                 let rounds = unsafe { &*(&raw const *rest as *const [usize]) };
-                rest = &rest[self.pair(class).try_put_many(rounds)..];
+                rest = &rest[self.magazine(class).try_put_many(rounds)..];
             }
             if let Some((&first, others)) = rest.split_first() {
                 // SAFETY: the caller's promise.
@@ -410,29 +410,29 @@ impl Heap {
     /// The magazines of a class. The borrow must end before anything else of this heap is called.
     #[inline(always)]
     #[allow(clippy::mut_from_ref)]
-    pub(super) fn pair(&self, class: usize) -> &mut Pair {
+    pub(super) fn magazine(&self, class: usize) -> &mut OwnMagazine {
         // SAFETY: the heap is not `Sync`, so only this thread is here; no caller keeps the borrow over a call that could
         // come back to this heap.
-        unsafe { &mut (*self.inner.get()).pairs[class + 1] }
+        unsafe { &mut (*self.inner.get()).magazines[class + 1] }
     }
 
     #[allow(clippy::mut_from_ref)]
     pub(super) fn exchanges(&self, class: usize) -> &mut u32 {
-        // SAFETY: as in `pair`.
+        // SAFETY: as in `magazine`.
         unsafe { &mut (*self.inner.get()).exchanges[class] }
     }
 
     #[inline(always)]
     #[allow(clippy::mut_from_ref)]
     pub(super) fn account(&self) -> &mut Account {
-        // SAFETY: as in `pair`.
+        // SAFETY: as in `magazine`.
         unsafe { &mut (*self.inner.get()).account }
     }
 
     #[inline(always)]
     #[allow(clippy::mut_from_ref)]
     fn kept(&self) -> &mut Kept {
-        // SAFETY: as in `pair`.
+        // SAFETY: as in `magazine`.
         unsafe { &mut (*self.inner.get()).kept }
     }
 
@@ -529,7 +529,7 @@ impl Heap {
     /// The address of an object of a class, if the loaded magazine has one.
     #[inline(always)]
     pub(super) fn try_get_round(&self, class: usize) -> Option<usize> {
-        self.pair(class).try_get()
+        self.magazine(class).try_get()
     }
 
     /// The address of an object of a class, if the loaded magazine has one; marked as in use.
@@ -584,8 +584,8 @@ impl Heap {
         // SAFETY: the classes own the family.
         let owner = usize::from(unsafe { self.view.owner(at) });
         if owner < KEPT {
-            // SAFETY: as in `pair`. No owner has no room; other caches than these, whose numbers are not kept for them, are looked up.
-            return unsafe { (*self.inner.get()).pairs[owner].try_put(at) };
+            // SAFETY: as in `magazine`. No owner has no room; other caches than these, whose numbers are not kept for them, are looked up.
+            return unsafe { (*self.inner.get()).magazines[owner].try_put(at) };
         }
         // SAFETY: the caller's promise.
         unsafe { self.try_keep(object.as_ptr()) }
@@ -601,26 +601,6 @@ impl Heap {
         unsafe { self.view.set_mark(object.as_ptr() as usize) };
     }
 
-    /// An object of a class, if the previous magazine has one, which is loaded for it; marked as in use.
-    ///
-    /// # Safety
-    /// The family has marks.
-    #[inline]
-    pub(super) unsafe fn turn_marked(&self, class: usize) -> Option<usize> {
-        let round = self.pair(class).turn()?;
-        // SAFETY: the classes own the family; the caller's promise.
-        unsafe { self.view.set_mark(round) };
-        Some(round)
-    }
-
-    /// Puts an object into the previous magazine, which is loaded for it, if that is empty.
-    #[inline]
-    fn try_turn_to_put(&self, round: usize, class: usize) -> bool {
-        let put = self.pair(class).turn_to_put(round);
-        *self.exchanges(class) += u32::from(put);
-        put
-    }
-
     /// Puts the object that is marked as in use at an address into the loaded magazine, if there is one, and room.
     ///
     /// # Safety
@@ -628,36 +608,16 @@ impl Heap {
     #[inline(always)]
     pub(super) unsafe fn try_put_marked(&self, object: *mut u8) -> bool {
         // SAFETY: the classes own the family.
-        let Some((mark, pair)) = (unsafe { self.view.mark_at(object as usize) }) else {
+        let Some((mark, magazine)) = (unsafe { self.view.mark_at(object as usize) }) else {
             return false;
         };
-        // SAFETY: as in `pair`: the distance is that of one of so many pairs.
-        let pair = unsafe {
-            &mut *(&raw mut (*self.inner.get()).pairs)
-                .byte_add(pair)
-                .cast::<Pair>()
+        // SAFETY: as in `magazine`: the distance is that of one of so many magazines.
+        let magazine = unsafe {
+            &mut *(&raw mut (*self.inner.get()).magazines)
+                .byte_add(magazine)
+                .cast::<OwnMagazine>()
         };
-        let put = mark.load(Ordering::Relaxed) != 0 && pair.try_put(object as usize);
-        if put {
-            mark.store(0, Ordering::Relaxed);
-        }
-        put
-    }
-
-    /// The same with the previous magazine, which is loaded for it, if that is empty.
-    ///
-    /// # Safety
-    /// As for [`try_put_marked`](Self::try_put_marked).
-    #[inline]
-    pub(super) unsafe fn turn_to_put_marked(&self, object: *mut u8) -> bool {
-        // SAFETY: the classes own the family.
-        let Some((mark, pair)) = (unsafe { self.view.mark_at(object as usize) }) else {
-            return false;
-        };
-        let class = (pair / size_of::<Pair>()).wrapping_sub(1);
-        let put = class < CLASSES
-            && mark.load(Ordering::Relaxed) != 0
-            && self.try_turn_to_put(object as usize, class);
+        let put = mark.load(Ordering::Relaxed) != 0 && magazine.try_put(object as usize);
         if put {
             mark.store(0, Ordering::Relaxed);
         }
@@ -671,12 +631,12 @@ impl Heap {
     #[inline(always)]
     pub(super) unsafe fn try_put_marked_as(&self, object: *mut u8, class: usize) -> bool {
         // SAFETY: the classes own the family.
-        let Some((mark, pair)) = (unsafe { self.view.mark_at(object as usize) }) else {
+        let Some((mark, magazine)) = (unsafe { self.view.mark_at(object as usize) }) else {
             return false;
         };
-        let put = pair == (class + 1) * size_of::<Pair>()
+        let put = magazine == (class + 1) * size_of::<OwnMagazine>()
             && mark.load(Ordering::Relaxed) != 0
-            && self.pair(class).try_put(object as usize);
+            && self.magazine(class).try_put(object as usize);
         if put {
             mark.store(0, Ordering::Relaxed);
         }
@@ -695,7 +655,7 @@ impl Heap {
     /// An object of a class for a layout.
     #[inline(always)]
     fn get_for(&self, class: usize, layout: Layout) -> Result<NonNull<u8>, AllocError> {
-        match self.pair(class).try_get() {
+        match self.magazine(class).try_get() {
             Some(round) => Ok(object(round)),
             None => self.alloc_missed(class, layout),
         }
@@ -727,7 +687,7 @@ impl Heap {
     /// The object is of this class, of these classes, and given up.
     #[inline(always)]
     pub(super) unsafe fn put(&self, object: NonNull<u8>, class: usize) {
-        if !self.pair(class).try_put(object.as_ptr() as usize) {
+        if !self.magazine(class).try_put(object.as_ptr() as usize) {
             self.put_slow(object, class);
         }
     }
@@ -736,7 +696,7 @@ impl Heap {
     /// As for [`put`](Self::put), and it has this layout.
     #[inline(always)]
     unsafe fn put_for(&self, object: NonNull<u8>, class: usize, layout: Layout) {
-        if !self.pair(class).try_put(object.as_ptr() as usize) {
+        if !self.magazine(class).try_put(object.as_ptr() as usize) {
             // SAFETY: the caller's promise.
             unsafe { self.put_missed(object, class, layout) };
         }
@@ -756,11 +716,16 @@ impl Heap {
 
     /// Works on the magazines of a class while the heap has none of it: what is called on the way may come back here.
     #[inline(always)]
-    fn with_pair<T>(&self, class: usize, cache: &RawCache, f: impl FnOnce(&mut Pair) -> T) -> T {
+    fn with_magazine<T>(
+        &self,
+        class: usize,
+        cache: &RawCache,
+        f: impl FnOnce(&mut OwnMagazine) -> T,
+    ) -> T {
         *self.exchanges(class) += 1;
-        let mut pair = core::mem::replace(self.pair(class), Pair::none());
-        let result = f(&mut pair);
-        let mut late = core::mem::replace(self.pair(class), pair);
+        let mut magazine = core::mem::replace(self.magazine(class), OwnMagazine::none());
+        let result = f(&mut magazine);
+        let mut late = core::mem::replace(self.magazine(class), magazine);
         self.account().give(late.len() * SIZES[class]);
         late.give_up(cache.stock());
         result
@@ -776,7 +741,7 @@ impl Heap {
     /// program that asks for much and uses little of it pays for what it uses.
     #[inline]
     pub(super) fn get_zeroed(&self, class: usize, size: usize) -> Result<NonNull<u8>, AllocError> {
-        let (at, zero) = match self.pair(class).try_get() {
+        let (at, zero) = match self.magazine(class).try_get() {
             Some(round) => (object(round), false),
             None => self.refill(class, true)?,
         };
@@ -791,11 +756,6 @@ impl Heap {
     #[cold]
     #[inline(never)]
     fn refill(&self, class: usize, zeroed: bool) -> Result<(NonNull<u8>, bool), AllocError> {
-        // What the heap holds already is charged. A turn leaves nothing to do: as often as a class has fewer and more blocks in use
-        // in turn, it is all that there is.
-        if let Some(round) = self.pair(class).turn() {
-            return Ok((object(round), false));
-        }
         self.upkeep_if_due();
         let cache = self.classes.cache_or_make(class)?;
         let size = SIZES[class];
@@ -804,17 +764,17 @@ impl Heap {
         let (round, taken) = if room < cache.stock().rounds() * size {
             // Not enough for a magazine's worth: one, from the CPU's stock.
             (cache.get()?.as_ptr() as usize, 1)
-        } else if let Some(inherited) = self.pair(class).inherit(cache.stock()) {
+        } else if let Some(inherited) = self.magazine(class).inherit(cache.stock()) {
             *self.exchanges(class) += 1;
             inherited
         } else if !zeroed && self.spares(class) {
             (cache.get()?.as_ptr() as usize, 1)
         } else {
-            self.with_pair(class, &cache, |pair| -> Result<_, ObjectError> {
-                let before = pair.len();
+            self.with_magazine(class, &cache, |magazine| -> Result<_, ObjectError> {
+                let before = magazine.len();
                 let round;
-                (round, zero) = cache.get_into(pair, &|| self.spare(cache.slab_bytes()))?;
-                Ok((round, (pair.len() + 1).saturating_sub(before)))
+                (round, zero) = cache.get_into(magazine, &|| self.spare(cache.slab_bytes()))?;
+                Ok((round, (magazine.len() + 1).saturating_sub(before)))
             })?
         };
         self.account().take(taken * size);
@@ -825,19 +785,16 @@ impl Heap {
     #[cold]
     #[inline(never)]
     fn put_slow(&self, object: NonNull<u8>, class: usize) {
-        if self.try_turn_to_put(object.as_ptr() as usize, class) {
-            return;
-        }
         self.upkeep_if_due();
         if let Some(cache) = self.classes.cache(class) {
             if self.spares(class) {
                 cache.put_one(object.as_ptr() as usize);
                 return self.account().give(SIZES[class]);
             }
-            let given = self.with_pair(class, &cache, |pair| {
-                let before = pair.len();
-                cache.put_from(pair, object.as_ptr() as usize);
-                (before + 1).saturating_sub(pair.len())
+            let given = self.with_magazine(class, &cache, |magazine| {
+                let before = magazine.len();
+                cache.put_from(magazine, object.as_ptr() as usize);
+                (before + 1).saturating_sub(magazine.len())
             });
             self.account().give(given * SIZES[class]);
         } else {
@@ -941,12 +898,12 @@ impl Heap {
 
     /// Gives the magazines of a class to the depot when they have so many objects.
     pub(super) fn give_class(&self, class: usize, least: usize) {
-        if self.pair(class).len() >= least
+        if self.magazine(class).len() >= least
             && let Some(cache) = self.classes().cache(class)
         {
-            let mut pair = core::mem::replace(self.pair(class), Pair::none());
-            self.account().give(pair.len() * SIZES[class]);
-            pair.give_up(cache.stock());
+            let mut magazine = core::mem::replace(self.magazine(class), OwnMagazine::none());
+            self.account().give(magazine.len() * SIZES[class]);
+            magazine.give_up(cache.stock());
         }
     }
 
@@ -1016,7 +973,7 @@ impl Heap {
     fn stocked(&self, quiet: &Quiet) -> usize {
         let classes = (0..CLASSES).filter(|&class| quiet[class]);
         classes
-            .map(|class| self.pair(class).len() * SIZES[class])
+            .map(|class| self.magazine(class).len() * SIZES[class])
             .sum()
     }
 
@@ -1090,7 +1047,7 @@ impl Drop for Heap {
         self.keep_none();
         for class in 0..CLASSES {
             if let Some(cache) = self.classes.cache(class) {
-                self.pair(class).give_up(cache.stock());
+                self.magazine(class).give_up(cache.stock());
             }
         }
         // Not when a heap inherits, for each class: heaps that live shortly do nothing else.

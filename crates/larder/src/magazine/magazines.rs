@@ -149,6 +149,21 @@ impl Magazine {
         }
     }
 
+    /// Moves the `n` oldest rounds to an empty magazine.
+    pub(crate) fn move_oldest(&mut self, n: usize, to: &mut Self) {
+        debug_assert!(n <= self.len() && to.len() == 0);
+        let n = n.min(self.len());
+        // SAFETY: the other magazine is empty, and each has place for as many rounds as any.
+        unsafe { to.push_many_unchecked(&self.rounds()[..n]) };
+        let rest = self.len() - n;
+        // SAFETY: the slots up to the top hold rounds; those that stay move down to the first slot, and the top with them.
+        unsafe {
+            let first = self.0.as_ptr().sub(self.len() - 1);
+            core::ptr::copy(first.add(n), first, rest);
+            self.0 = self.0.sub(n);
+        }
+    }
+
     /// Fills an empty magazine by a function that writes rounds into a slice of `room` and says how many.
     pub(crate) fn fill<E>(
         &mut self,

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Barrier};
 
-use super::pair::Pair;
+use super::own::OwnMagazine;
 use super::tests::{Tokens, each_mode, modes};
 use super::*;
 use crate::os::rseq::Mode;
@@ -72,14 +72,14 @@ fn without_memory_for_magazines_rounds_still_flow() {
         }
         assert_eq!(tokens.home(), (1..=10).collect::<Vec<_>>());
         assert!(StockHandle::new(&stock).is_err());
-        let mut pair = Pair::none();
-        let token = pair.get(&stock, &tokens).unwrap();
+        let mut magazine = OwnMagazine::none();
+        let token = magazine.get(&stock, &tokens).unwrap();
         assert_eq!(
             tokens.home().len(),
             9,
             "one was fetched: nothing can keep more"
         );
-        pair.put(token, &stock, &tokens);
+        magazine.put(token, &stock, &tokens);
         assert_eq!(tokens.home(), (1..=10).collect::<Vec<_>>());
     }
 }
@@ -177,26 +177,26 @@ fn what_is_fetched_is_bounded_by_cpus_and_not_by_threads() {
 fn a_pair_takes_its_magazines_when_it_needs_them() {
     each_mode(7, 7, |stock| {
         let tokens = Tokens::new(100);
-        let mut pair = Pair::none();
+        let mut magazine = OwnMagazine::none();
         assert_eq!(
-            (pair.try_get(), pair.try_put(1), pair.len()),
+            (magazine.try_get(), magazine.try_put(1), magazine.len()),
             (None, false, 0)
         );
-        pair.give_up(&stock);
+        magazine.give_up(&stock);
         assert_eq!(stock.stats().magazines, 0, "it had nothing to give");
         let out: Vec<_> = (0..30)
-            .map(|_| pair.get(&stock, &tokens).unwrap())
+            .map(|_| magazine.get(&stock, &tokens).unwrap())
             .collect();
         for &token in &out {
-            if !pair.try_put(token) {
-                pair.put(token, &stock, &tokens);
+            if !magazine.try_put(token) {
+                magazine.put(token, &stock, &tokens);
             }
         }
-        pair.give_up(&stock);
-        assert_eq!((pair.try_get(), pair.len()), (None, 0));
-        let mut first_put = Pair::none();
-        first_put.put(pair.get(&stock, &tokens).unwrap(), &stock, &tokens);
-        pair.give_up(&stock);
+        magazine.give_up(&stock);
+        assert_eq!((magazine.try_get(), magazine.len()), (None, 0));
+        let mut first_put = OwnMagazine::none();
+        first_put.put(magazine.get(&stock, &tokens).unwrap(), &stock, &tokens);
+        magazine.give_up(&stock);
         first_put.give_up(&stock);
         stock.drain(&tokens);
         assert_eq!(tokens.home(), (1..=100).collect::<Vec<_>>());
@@ -208,13 +208,16 @@ fn a_short_life_costs_a_pair_one_magazine() {
     each_mode(7, 7, |stock| {
         let tokens = Tokens::new(100);
         for _ in 0..10 {
-            let mut pair = Pair::none();
-            let out = [(); 5].map(|()| pair.get(&stock, &tokens).unwrap());
+            let mut magazine = OwnMagazine::none();
+            let out = [(); 5].map(|()| magazine.get(&stock, &tokens).unwrap());
             for token in out {
-                assert!(pair.try_put(token), "there is room where they came from");
+                assert!(
+                    magazine.try_put(token),
+                    "there is room where they came from"
+                );
             }
-            assert_eq!(pair.len(), 7);
-            pair.give_up(&stock);
+            assert_eq!(magazine.len(), 7);
+            magazine.give_up(&stock);
         }
         assert_eq!(stock.stats().magazines, 1);
         stock.drain(&tokens);
@@ -227,24 +230,29 @@ fn a_pair_that_overflows_keeps_everything() {
     each_mode(7, 7, |stock| {
         let tokens = Tokens::new(100);
         let out: Vec<_> = (0..40).map(|_| stock.get(&tokens).unwrap()).collect();
-        let mut pair = Pair::none();
+        let mut magazine = OwnMagazine::none();
         for &token in &out {
-            if !pair.try_put(token) {
-                pair.put(token, &stock, &tokens);
+            if !magazine.try_put(token) {
+                magazine.put(token, &stock, &tokens);
             }
         }
-        assert!(pair.len() <= 14 && pair.len() > 7, "{}", pair.len());
-        // Across the edge and back: from the previous magazine, then from the depot.
+        assert!(
+            magazine.len() <= 14 && magazine.len() > 7,
+            "{}",
+            magazine.len()
+        );
+        // Across the edge and back: from the own magazine, then from the depot.
         let again: Vec<_> = (0..40)
             .map(|_| {
-                pair.try_get()
-                    .unwrap_or_else(|| pair.get(&stock, &tokens).unwrap())
+                magazine
+                    .try_get()
+                    .unwrap_or_else(|| magazine.get(&stock, &tokens).unwrap())
             })
             .collect();
         for &token in &again {
-            pair.put(token, &stock, &tokens);
+            magazine.put(token, &stock, &tokens);
         }
-        pair.give_up(&stock);
+        magazine.give_up(&stock);
         stock.drain(&tokens);
         assert_eq!(tokens.home(), (1..=100).collect::<Vec<_>>());
     });

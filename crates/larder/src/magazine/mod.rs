@@ -1,7 +1,7 @@
 //! The stock layer: magazines of rounds between a slow supplier and an impatient consumer.
 //!
 //! A *round* is one word (an address, an identifier). A *magazine* is an array of rounds. A [`Stock`] keeps two
-//! magazines for every CPU (`cpu_layer`); a [`StockHandle`] keeps two of its own. Behind both stands the depot, a lock-free
+//! magazines for every CPU (`cpu_layer`); a [`StockHandle`] keeps one of its own, as large as two. Behind both stands the depot, a lock-free
 //! stack of full magazines beside one of empty ones, which several stocks may share, and behind the depot a [`Supply`]. The
 //! scheme is Bonwick and Adams' ("Magazines and Vmem", USENIX 2001) with three changes:
 //!
@@ -19,8 +19,8 @@ mod cpu_layer;
 mod depot;
 mod handle;
 mod magazines;
+mod own;
 mod owned;
-mod pair;
 mod refill_limiter;
 mod slot;
 mod stack;
@@ -49,7 +49,7 @@ mod tests;
 pub(crate) use handle::StockHandle;
 pub(crate) use locked::thread_number;
 pub(crate) use magazines::Magazines;
-pub(crate) use pair::Pair;
+pub(crate) use own::OwnMagazine;
 pub use stock::StockStats;
 pub(crate) use stock::{Stock, StockConfig};
 pub(crate) use supply::Supply;

@@ -143,7 +143,7 @@ fn handles_and_stock_share_their_rounds() {
             assert_eq!(
                 b.len(),
                 10,
-                "two magazines of five; the others lie in the depot"
+                "as many as two magazines of five; the others lie in the depot"
             );
             let again: HashSet<_> = (0..90).map(|_| a.get(&tokens).unwrap()).collect();
             assert_eq!(again.len(), 90);
@@ -157,21 +157,28 @@ fn handles_and_stock_share_their_rounds() {
 }
 
 #[test]
-fn a_put_turns_to_an_empty_previous_magazine_alone() {
-    each_mode(2, 2, |stock| {
-        let mut pair = Pair::none();
-        assert!(!pair.turn_to_put(1), "there is no magazine");
-        pair.equip(&stock).unwrap();
-        assert!(pair.try_put(1) && pair.try_put(2) && !pair.try_put(3));
-        assert!(pair.turn_to_put(3), "the other magazine is empty");
-        assert!(pair.try_put(4) && !pair.try_put(5));
-        assert!(!pair.turn_to_put(5), "both are full");
-        assert_eq!((pair.try_get(), pair.try_get()), (Some(4), Some(3)));
-        assert!(!pair.turn_to_put(5), "the other magazine is full");
-        assert_eq!((pair.turn(), pair.try_get()), (Some(2), Some(1)));
-        assert_eq!(pair.len(), 0);
-        pair.give_up(&stock);
-    });
+fn a_full_owner_gives_the_older_half() {
+    // As many as two magazines of the depot's, or as one can hold.
+    for (rounds, most) in [(1, 2), (3, 6), (127, 254), (128, 255), (255, 255)] {
+        each_mode(rounds, rounds, |stock| {
+            let tokens = Tokens::new(300);
+            let mut magazine = OwnMagazine::none();
+            magazine.equip(&stock).unwrap();
+            let puts = (1..=300).take_while(|&token| magazine.try_put(token));
+            assert_eq!(puts.count(), most);
+            magazine.put(most + 1, &stock, &tokens);
+            assert_eq!(magazine.len(), most / 2 + 1);
+            let kept = std::iter::from_fn(|| magazine.try_get());
+            let newest = (most.div_ceil(2) + 1..=most + 1).rev();
+            assert!(kept.eq(newest), "{rounds} rounds");
+            let older = (0..most.div_ceil(2)).map(|_| match magazine.try_get() {
+                Some(token) => token,
+                None => magazine.get(&stock, &tokens).unwrap(),
+            });
+            assert!(older.eq((1..=most.div_ceil(2)).rev()), "{rounds} rounds");
+            magazine.give_up(&stock);
+        });
+    }
 }
 
 #[test]

@@ -6,9 +6,9 @@ use core::ptr::NonNull;
 use super::error::ObjectError;
 use super::raw::{RawCache, fill_objects, object, rounds_of, unfold};
 use super::supply::Failure;
-use crate::magazine::{MAX_ROUNDS, Pair};
+use crate::magazine::{MAX_ROUNDS, OwnMagazine};
 
-/// Two magazines of objects behind `&mut`: no lock, no atomic, no thread-local, and it can move between threads.
+/// A magazine of objects behind `&mut`: no lock, no atomic, no thread-local, and it can move between threads.
 /// Objects may be put through the cache or another handle instead, and the other way round. It keeps its cache alive.
 ///
 /// A new handle has no magazines; it takes them when it first needs them. A get takes 6 instructions and a put 6, beside
@@ -27,7 +27,7 @@ use crate::magazine::{MAX_ROUNDS, Pair};
 /// ```
 #[derive(Debug)]
 pub struct RawHandle {
-    pair: Pair,
+    magazine: OwnMagazine,
     /// An owner of the same cache.
     cache: RawCache,
 }
@@ -55,7 +55,7 @@ impl RawCache {
 impl RawHandle {
     pub(super) fn new(cache: &RawCache) -> Self {
         Self {
-            pair: Pair::none(),
+            magazine: OwnMagazine::none(),
             cache: RawCache {
                 cache: cache.cache.own(),
                 construct: cache.construct,
@@ -81,7 +81,7 @@ impl RawHandle {
     /// ```
     #[inline]
     pub fn get(&mut self) -> Result<NonNull<u8>, ObjectError> {
-        match self.pair.try_get() {
+        match self.magazine.try_get() {
             Some(round) => Ok(object(round)),
             None => self.get_slow(),
         }
@@ -107,7 +107,7 @@ impl RawHandle {
         if cfg!(debug_assertions) && self.cache.refuses(object) {
             return;
         }
-        if !self.pair.try_put(object.as_ptr() as usize) {
+        if !self.magazine.try_put(object.as_ptr() as usize) {
             self.put_slow(object);
         }
     }
@@ -134,9 +134,9 @@ impl RawHandle {
     pub fn get_many(&mut self, out: &mut [NonNull<u8>]) -> Result<usize, ObjectError> {
         let mut n = 0;
         while n < out.len() {
-            let pair = &mut self.pair;
+            let magazine = &mut self.magazine;
             let Ok(many) = fill_objects(&mut out[n..], |rounds| {
-                Ok::<_, Infallible>(pair.try_get_many(rounds))
+                Ok::<_, Infallible>(magazine.try_get_many(rounds))
             });
             n += many;
             if n == out.len() {
@@ -187,7 +187,7 @@ impl RawHandle {
                 }
                 false => objects.len(),
             };
-            objects = match self.pair.try_put_many(rounds_of(&objects[..good])) {
+            objects = match self.magazine.try_put_many(rounds_of(&objects[..good])) {
                 0 => {
                     // SAFETY: the caller's promise.
                     unsafe { self.put(*first) };
@@ -228,7 +228,7 @@ impl RawHandle {
     /// ```
     #[must_use]
     pub fn len(&self) -> usize {
-        self.pair.len()
+        self.magazine.len()
     }
 
     /// True when this handle has no object in stock.
@@ -264,7 +264,7 @@ impl RawHandle {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn flush(&mut self) {
-        self.pair.give_up(&self.cache.cache.stock);
+        self.magazine.give_up(&self.cache.cache.stock);
     }
 
     #[cold]
@@ -275,9 +275,9 @@ impl RawHandle {
 
     /// A round when the loaded magazine has none.
     fn refill(&mut self) -> Result<usize, Failure<()>> {
-        let (pair, cache) = (&mut self.pair, &self.cache);
+        let (magazine, cache) = (&mut self.magazine, &self.cache);
         cache.cache.inner().patiently(
-            || pair.get(&cache.cache.stock, &cache.supply()),
+            || magazine.get(&cache.cache.stock, &cache.supply()),
             Failure::is_short,
         )
     }
@@ -289,7 +289,8 @@ impl RawHandle {
         shared.inner().upkeep_of_put(shared.magazine_bytes());
         if cfg!(debug_assertions) || !self.cache.refuses(object) {
             let round = object.as_ptr() as usize;
-            self.pair.put(round, &shared.stock, &self.cache.supply());
+            self.magazine
+                .put(round, &shared.stock, &self.cache.supply());
         }
     }
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use super::meta::BlockNumber;
 use super::table::KEPT;
-use crate::magazine::Pair;
+use crate::magazine::OwnMagazine;
 use crate::os::{MetaRegion, OsError, Span, System, page_size};
 
 /// No owner.
@@ -26,8 +26,8 @@ const MARK_SHIFT: u32 = 4;
 /// Bytes of marks that are made writable at a time, each a system call: those of 16 MiB.
 const STEP: usize = 1 << 20;
 
-/// Bytes that say where the pair of a page lies.
-pub(super) const PAIR: usize = size_of::<AtomicU32>();
+/// Bytes that say where the magazine of a page's owner lies.
+pub(super) const PLACE: usize = size_of::<AtomicU32>();
 
 /// Marks of a page.
 pub(super) fn marks_of_page() -> usize {
@@ -55,9 +55,9 @@ pub(super) struct PageMap {
 /// of the pages: the marks of free pages are 0.
 #[derive(Debug)]
 struct Marks {
-    /// All marks, and from some byte on where each page's pair lies.
+    /// All marks, and from some byte on a place for each page.
     span: Span,
-    first_pair: usize,
+    first_place: usize,
     system: Arc<dyn System>,
     /// Pages from the start of which both may be written.
     written: AtomicUsize,
@@ -71,8 +71,8 @@ pub(crate) struct View {
     owners: NonNull<AtomicU16>,
     /// The slab of each page, or the length of the large object that begins there.
     slabs: NonNull<AtomicU32>,
-    /// Where the pair of the page's owner lies in an array of pairs by number, in bytes; 0 for owners without a kept number.
-    pairs: NonNull<AtomicU32>,
+    /// Where the magazine of the page's owner lies in an array of them by number, in bytes; 0 for owners without a kept number.
+    places: NonNull<AtomicU32>,
     /// The first mark; dangling where there are none.
     marks: NonNull<u8>,
     /// Where the mark of address 0 would be.
@@ -106,8 +106,8 @@ impl View {
         Some(unsafe { self.owners.add(page).as_ref() }.load(Ordering::Relaxed))
     }
 
-    /// The mark of an address, which is 0 where no block in use begins; and where the pair of the page's owner lies in an array of
-    /// [`KEPT`] pairs by number, in bytes: a multiplication less where it is needed. That is 0 for owners without a kept number.
+    /// The mark of an address, which is 0 where no block in use begins; and where the magazine of the page's owner lies in an
+    /// array of [`KEPT`] by number, in bytes: a multiplication less where it is needed. That is 0 for owners without a kept number.
     /// `None` for addresses outside of the reservation, for those where no block can begin, and for all where there are no marks.
     ///
     /// # Safety
@@ -123,8 +123,8 @@ impl View {
         // SAFETY: there are so many marks, and an entry for each page; both live as long as the family (the caller's promise).
         unsafe {
             let mark = self.marks.add(number).cast::<AtomicU8>().as_ref();
-            let pair = self.pairs.add(offset >> shift()).as_ref();
-            Some((mark, pair.load(Ordering::Relaxed) as usize))
+            let place = self.places.add(offset >> shift()).as_ref();
+            Some((mark, place.load(Ordering::Relaxed) as usize))
         }
     }
 
@@ -196,12 +196,12 @@ impl Marks {
         let marks = marks_of_page();
         let to = page
             .next_multiple_of(STEP / marks)
-            .min(self.first_pair / marks);
-        let pairs_from = (self.first_pair + from * PAIR) & !(page_size() - 1);
-        let pairs_to = (self.first_pair + to * PAIR).next_multiple_of(page_size());
+            .min(self.first_place / marks);
+        let places_from = (self.first_place + from * PLACE) & !(page_size() - 1);
+        let places_to = (self.first_place + to * PLACE).next_multiple_of(page_size());
         for part in [
             self.span.part(from * marks, (to - from) * marks),
-            self.span.part(pairs_from, pairs_to - pairs_from),
+            self.span.part(places_from, places_to - places_from),
         ] {
             // SAFETY: a part of the marks' reservation. Threads that do it at once begin at the same place, or where another one
             // ended.
@@ -231,15 +231,15 @@ impl PageMap {
         let memory = MetaRegion::new(system.clone(), bytes, 64)?;
         let part = |from: usize| memory.span().part(from, 0).at;
         let first = marks.map_or(NonNull::dangling(), |marks| marks.at);
-        let first_pair = pages * marks_of_page();
+        let first_place = pages * marks_of_page();
         Ok(Self {
             view: View {
                 base: of.addr(),
                 pages,
                 owners: part(slabs).cast(),
                 slabs: part(0).cast(),
-                pairs: marks.map_or(NonNull::dangling(), |marks| {
-                    marks.part(first_pair, 0).at.cast()
+                places: marks.map_or(NonNull::dangling(), |marks| {
+                    marks.part(first_place, 0).at.cast()
                 }),
                 marks: first,
                 marks_of_null: first.as_ptr().wrapping_sub(of.addr() >> MARK_SHIFT),
@@ -247,7 +247,7 @@ impl PageMap {
             },
             marks: marks.map(|span| Marks {
                 span,
-                first_pair,
+                first_place,
                 system: system.clone(),
                 written: AtomicUsize::new(0),
             }),
@@ -300,11 +300,11 @@ impl PageMap {
 
     /// Gives `n` pages to `owner`.
     pub(super) fn set(&self, page: u32, n: usize, owner: u16, slab: BlockNumber) {
-        let pair = usize::from(owner) * size_of::<Pair>();
+        let place = usize::from(owner) * size_of::<OwnMagazine>();
         for page in page..page + n as u32 {
             self.slab_of(page).store(slab, Ordering::Relaxed);
             self.owner_of(page).store(owner, Ordering::Relaxed);
-            self.set_pair(page, owner, pair as u32);
+            self.set_place(page, owner, place as u32);
         }
     }
 
@@ -313,16 +313,16 @@ impl PageMap {
         for page in page..page + n as u32 {
             let owner = self.owner_of(page).load(Ordering::Relaxed);
             self.owner_of(page).store(NONE, Ordering::Relaxed);
-            self.set_pair(page, owner, 0);
+            self.set_place(page, owner, 0);
         }
     }
 
-    /// Writes where the pair of a page lies, if its owner has one: elsewhere it is 0, and may never have been touched.
-    fn set_pair(&self, page: u32, owner: u16, pair: u32) {
+    /// Writes where the magazine of a page's owner lies, if its owner has one: elsewhere it is 0, and may never have been touched.
+    fn set_place(&self, page: u32, owner: u16, place: u32) {
         if self.marks.is_some() && usize::from(owner) < KEPT {
             // SAFETY: there is an entry for each page.
-            let entry = unsafe { self.view.pairs.add(page as usize).as_ref() };
-            entry.store(pair, Ordering::Relaxed);
+            let entry = unsafe { self.view.places.add(page as usize).as_ref() };
+            entry.store(place, Ordering::Relaxed);
         }
     }
 

@@ -9,7 +9,7 @@ use super::family::Family;
 use super::map::View;
 use super::raw::{RawCache, unfold};
 use super::supply::{Failure, Objects};
-use crate::magazine::{Pair, Stock};
+use crate::magazine::{OwnMagazine, Stock};
 
 impl RawCache {
     /// The cache as one word. Its constructor is not in it: for caches without one.
@@ -36,11 +36,11 @@ impl RawCache {
         &self.cache.stock
     }
 
-    /// An object for a pair whose loaded magazine has none, and whether it is known to be zero. `spare` is called before memory
+    /// An object for a magazine whose loaded magazine has none, and whether it is known to be zero. `spare` is called before memory
     /// grows for it.
     pub(crate) fn get_into(
         &self,
-        pair: &mut Pair,
+        magazine: &mut OwnMagazine,
         spare: &dyn Fn(),
     ) -> Result<(usize, bool), ObjectError> {
         let untouched = Cell::new(false);
@@ -52,7 +52,10 @@ impl RawCache {
         let round = self
             .cache
             .inner()
-            .patiently(|| pair.get(&self.cache.stock, &supply), Failure::is_short)
+            .patiently(
+                || magazine.get(&self.cache.stock, &supply),
+                Failure::is_short,
+            )
             .map_err(unfold)?;
         Ok((round, untouched.get()))
     }
@@ -81,12 +84,12 @@ impl RawCache {
         }
     }
 
-    /// An object from a pair whose loaded magazine has no room.
-    pub(crate) fn put_from(&self, pair: &mut Pair, round: usize) {
+    /// An object from a magazine whose loaded magazine has no room.
+    pub(crate) fn put_from(&self, magazine: &mut OwnMagazine, round: usize) {
         self.cache
             .inner()
             .upkeep_of_put(self.cache.magazine_bytes());
-        pair.put(round, &self.cache.stock, &self.supply());
+        magazine.put(round, &self.cache.stock, &self.supply());
     }
 }
 

@@ -1,4 +1,4 @@
-//! Two magazines of pages for a single owner.
+//! A magazine of pages for a single owner.
 
 use core::mem::ManuallyDrop;
 use core::ptr::NonNull;
@@ -10,7 +10,7 @@ use super::round;
 use crate::magazine::{Stock, StockHandle};
 use crate::os::OsError;
 
-/// Two magazines of pages behind `&mut`: no lock, no atomic, no thread-local, and it can move between threads. Pages
+/// A magazine of pages behind `&mut`: no lock, no atomic, no thread-local, and it can move between threads. Pages
 /// may be put through the pool or another handle instead, and the other way round. It keeps its pool open.
 ///
 /// ```

@@ -314,7 +314,7 @@ impl PagePool {
         addr & (self.page_size() - 1) == 0 && self.inner.clusters.contains(addr)
     }
 
-    /// A handle: two magazines of a single owner over this pool.
+    /// A handle: a magazine of a single owner over this pool.
     ///
     /// ```
     /// let pool = larder::pages::PagePool::new()?;

@@ -20,7 +20,7 @@ pub struct Objects<const BY_HANDLE: bool> {
 /// `RawCache::get` and `put`: this CPU's magazines.
 pub type ObjectCache = Objects<false>;
 
-/// `RawHandle::get` and `put`: two magazines of the thread's own.
+/// `RawHandle::get` and `put`: a magazine of the thread's own.
 pub type ObjectHandles = Objects<true>;
 
 /// Whether the per-CPU path is there.

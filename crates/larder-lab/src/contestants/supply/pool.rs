@@ -68,7 +68,7 @@ impl Supply for PoolPerCpu {
     }
 }
 
-/// `PageHandle::get_raw` and `put_raw`: two magazines of the thread's own.
+/// `PageHandle::get_raw` and `put_raw`: a magazine of the thread's own.
 #[derive(Debug)]
 pub struct PoolHandles(PagePool);
 

@@ -18,7 +18,9 @@ use super::checked::UNSAID;
 use super::front::{self, Hands};
 use super::state::{self, Global};
 use super::{misuse, profiled, slot};
-use crate::heap::class::{MAX_TABLED, class_of_layout, computed_class, small_class};
+use crate::heap::class::{
+    MAX_TABLED, TABLE_END, class_of_layout, computed_class, small_class, tabled_class,
+};
 use crate::heap::{Call, GRAIN, Heap, Origin, SIZES};
 
 /// At least `size` bytes at a multiple of `align`, a power of two; null when there are none, or no such alignment.
@@ -37,7 +39,7 @@ pub fn alloc_or(
     slow: impl FnOnce(usize) -> *mut u8,
 ) -> *mut u8 {
     // Not through an `Option` of a pointer, in which the compiler would look for null.
-    if let Some(class) = small_class(size) {
+    if let Some(class) = tabled_class(size) {
         let Some(heap) = slot::quick_heap() else {
             return heapless(size, class);
         };
@@ -61,24 +63,20 @@ pub fn alloc_counted_or(size: usize, class: usize, slow: impl FnOnce(usize) -> *
     )
 }
 
-/// A block that the thread has, where [`alloc_or`] found none: of the magazines of a class above 32 KiB, of a smaller class's previous
-/// magazine, or the run of pages that the heap keeps. They are a step away from `malloc`, whose own code is for most calls.
+/// A block that the thread has, where [`alloc_or`] found none: of the magazines of a class beyond the table, or the run of pages that the
+/// heap keeps. They are a step away from `malloc`, whose own code is for most calls.
 #[inline(always)]
 #[must_use]
 pub fn try_alloc_near(size: usize) -> Option<NonNull<u8>> {
+    if size <= TABLE_END {
+        return None;
+    }
     let heap = slot::quick_heap()?;
-    // SAFETY: the program's heap has marks, and both functions found the class of this size.
-    let round = unsafe {
-        if let Some(class) = small_class(size) {
-            heap.turn_marked(class)
-        } else if let Some(class) = computed_class(size) {
-            heap.try_get_marked(class)
-                .or_else(|| heap.turn_marked(class))
-        } else {
-            return heap.try_get_kept(size);
-        }
-    };
-    NonNull::new(round? as *mut u8)
+    match computed_class(size) {
+        // SAFETY: the program's heap has marks.
+        Some(class) => NonNull::new(unsafe { heap.try_get_marked(class) }? as *mut u8),
+        None => heap.try_get_kept(size),
+    }
 }
 
 /// As [`free`], if a block in use begins there and the thread's magazines have room for it. False where nothing was done.
@@ -170,8 +168,8 @@ fn alloc_zeroed_slowly(size: usize, align: usize) -> *mut u8 {
 pub unsafe fn free(at: *mut u8) {
     // SAFETY: the caller's promise.
     unsafe {
-        let near = |heap: &Heap| heap.turn_to_put_marked(at) || heap.try_keep(at);
-        if !try_free(at) && !slot::quick_heap().is_some_and(near) {
+        let keeps = |heap: &Heap| heap.try_keep(at);
+        if !try_free(at) && !slot::quick_heap().is_some_and(keeps) {
             free_aligned_as(at, UNSAID, Call::Free);
         }
     }

@@ -205,7 +205,7 @@ impl FamilyBuilder {
     /// See [`PagePoolBuilder::build`]; and no memory for the account of pages.
     pub fn build(self) -> Result<Family, PoolError> {
         let pages = if self.marks {
-            self.pages.beside(map::marks_of_page(), map::PAIR)
+            self.pages.beside(map::marks_of_page(), map::PLACE)
         } else {
             self.pages
         };

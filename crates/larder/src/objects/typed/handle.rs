@@ -8,9 +8,9 @@ use super::super::raw::object;
 use super::super::supply::Failure;
 use super::cache::unfold;
 use super::{Object, ObjectCache};
-use crate::magazine::Pair;
+use crate::magazine::OwnMagazine;
 
-/// Two magazines of values behind `&mut`: no lock, no atomic, no thread-local. Values may be put through the cache
+/// A magazine of values behind `&mut`: no lock, no atomic, no thread-local. Values may be put through the cache
 /// or another handle instead, and the other way round.
 ///
 /// ```
@@ -24,7 +24,7 @@ use crate::magazine::Pair;
 /// ```
 #[derive(Debug)]
 pub struct ObjectHandle<'c, T, E = Infallible> {
-    pair: Pair,
+    magazine: OwnMagazine,
     cache: &'c ObjectCache<T, E>,
 }
 
@@ -47,7 +47,7 @@ impl<T, E> ObjectCache<T, E> {
 impl<'c, T, E> ObjectHandle<'c, T, E> {
     pub(super) fn new(cache: &'c ObjectCache<T, E>) -> Self {
         Self {
-            pair: Pair::none(),
+            magazine: OwnMagazine::none(),
             cache,
         }
     }
@@ -72,7 +72,7 @@ impl<'c, T, E> ObjectHandle<'c, T, E> {
     /// ```
     #[inline]
     pub fn get(&mut self) -> Result<Object<'c, T>, ObjectError<E>> {
-        let at = match self.pair.try_get() {
+        let at = match self.magazine.try_get() {
             Some(round) => object(round),
             None => self.get_slow()?,
         };
@@ -96,7 +96,7 @@ impl<'c, T, E> ObjectHandle<'c, T, E> {
     pub fn put(&mut self, value: Object<'_, T>) {
         if value.cache().is(self.cache.cache) {
             let at = value.into_raw();
-            if !self.pair.try_put(at.as_ptr() as usize) {
+            if !self.magazine.try_put(at.as_ptr() as usize) {
                 self.put_slow(at);
             }
         }
@@ -171,7 +171,7 @@ impl<'c, T, E> ObjectHandle<'c, T, E> {
     /// ```
     #[must_use]
     pub fn len(&self) -> usize {
-        self.pair.len()
+        self.magazine.len()
     }
 
     /// True when this handle has no value in stock.
@@ -193,11 +193,11 @@ impl<'c, T, E> ObjectHandle<'c, T, E> {
     #[cold]
     #[inline(never)]
     fn get_slow(&mut self) -> Result<NonNull<u8>, ObjectError<E>> {
-        let (pair, shared) = (&mut self.pair, &self.cache.cache);
+        let (magazine, shared) = (&mut self.magazine, &self.cache.cache);
         let supply = self.cache.supply();
         shared
             .inner()
-            .patiently(|| pair.get(&shared.stock, &supply), Failure::is_short)
+            .patiently(|| magazine.get(&shared.stock, &supply), Failure::is_short)
             .map(object)
             .map_err(unfold)
     }
@@ -207,7 +207,7 @@ impl<'c, T, E> ObjectHandle<'c, T, E> {
     fn put_slow(&mut self, at: NonNull<T>) {
         let shared = &self.cache.cache;
         shared.inner().upkeep_of_put(shared.magazine_bytes());
-        self.pair
+        self.magazine
             .put(at.as_ptr() as usize, &shared.stock, &shared.as_supply());
     }
 }
@@ -215,6 +215,6 @@ impl<'c, T, E> ObjectHandle<'c, T, E> {
 impl<T, E> Drop for ObjectHandle<'_, T, E> {
     /// Gives both magazines to the depot: constant time.
     fn drop(&mut self) {
-        self.pair.give_up(&self.cache.cache.stock);
+        self.magazine.give_up(&self.cache.cache.stock);
     }
 }
