@@ -57,6 +57,7 @@ const ZEROED: &str = "Blocks of zeros from calloc";
 const ALIGNED: &str = "Aligned blocks";
 
 const FIFO: (&str, Factor) = ("order", Factor::Text("fifo"));
+const MIXED: (&str, Factor) = ("sizes", Factor::Text("mixed"));
 const ELSEWHERE: (&str, Factor) = ("freed", Factor::Text("elsewhere"));
 const CALLOC: (&str, Factor) = ("zeroed", Factor::Int(1));
 
@@ -75,6 +76,14 @@ const fn one(group: &'static str, live: i64) -> Loop {
 const fn fifo(group: &'static str, live: i64) -> Loop {
     Loop {
         more: &[FIFO],
+        ..one(group, live)
+    }
+}
+
+const fn mixed(group: &'static str, live: i64) -> Loop {
+    Loop {
+        more: &[MIXED],
+        sizes: || vec![1 << 10, 8 << 10, 40_000, 100_000, 1 << 20, 8 << 20],
         ..one(group, live)
     }
 }
@@ -128,7 +137,7 @@ pub(super) const SHOWN: i64 = 64 << 10;
 pub(super) const SHARED: (i64, i64) = (4 << 10, 200 << 10);
 
 /// The coarse grid.
-pub(super) const LOOPS: [Loop; 28] = [
+pub(super) const LOOPS: [Loop; 31] = [
     Loop {
         sizes: classes,
         quick: &[SHOWN],
@@ -146,6 +155,9 @@ pub(super) const LOOPS: [Loop; 28] = [
     fifo("fifo-1024", 1 << 10),
     fifo("fifo-16384", 1 << 14),
     fifo("fifo-262144", 1 << 18),
+    mixed("mixed-64", 64),
+    mixed("mixed-4096", 1 << 12),
+    mixed("mixed-65536", 1 << 16),
     threads("pair-x2", 1, 2, &[]),
     threads("pair-x8", 1, 8, &[]),
     threads("churn-x2", 64, 2, &[]),

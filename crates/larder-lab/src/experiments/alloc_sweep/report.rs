@@ -207,6 +207,7 @@ fn called(at: &At<'_, '_>) -> String {
         _ => format!("one block of {bytes}"),
     };
     let more = [
+        at.text("sizes").map(|_| ", of all sizes".to_owned()),
         at.text("order")
             .map(|_| ", the oldest freed first".to_owned()),
         at.int("zeroed").map(|_| ", zeroed".to_owned()),
@@ -633,6 +634,7 @@ mod tests {
         let kinds = [
             plain(),
             plain().with("bytes", 16).with("live", 1),
+            plain().with_text("sizes", "mixed"),
             plain().with("bytes", 2 << 20).with_text("order", "fifo"),
             plain().with("threads", 3).with_text("freed", "elsewhere"),
             plain()

@@ -24,7 +24,10 @@ const BATCH: usize = 16;
 /// What a block that grows begins with, where it grows by half.
 const FIRST: usize = 4 << 10;
 
-/// Every how many bytes a block that grows is written.
+/// The smallest of blocks whose sizes are mixed.
+const LEAST: usize = 16;
+
+/// Every how many bytes a block is written that is written as a whole.
 const PAGE: usize = 4 << 10;
 
 /// What is asked for.
@@ -41,6 +44,8 @@ pub(super) struct Turns {
     bytes: usize,
     /// Live blocks of a thread.
     live: usize,
+    /// The blocks are not of one doubling, but of all doublings up to the largest, as many of each.
+    mixed: bool,
     /// Of a thread.
     turns: usize,
     threads: usize,
@@ -64,6 +69,7 @@ impl Turns {
         let turns = Self {
             bytes: params.count("bytes")?,
             live: params.count("live")?,
+            mixed: params.text("sizes").is_ok(),
             turns: params.count("turns")?,
             threads: or("threads", 1),
             fifo: params.text("order").is_ok(),
@@ -75,6 +81,11 @@ impl Turns {
             (2..=1 << 40).contains(&turns.bytes) && (1..=1 << 24).contains(&turns.live),
             "{} blocks of {} bytes were asked for; there must be one, of 2 bytes at least",
             turns.live,
+            turns.bytes
+        );
+        ensure!(
+            !turns.mixed || turns.bytes >= LEAST,
+            "mixed sizes up to {} bytes were asked for; the smallest are {LEAST}",
             turns.bytes
         );
         ensure!(
@@ -99,6 +110,7 @@ impl Turns {
         let mut arrival = Arrival(Some(start));
         let mut heap = heaps.local()?;
         let mut blocks = Blocks::new(&mut heap, *self, number, mail)?;
+        blocks.write_all()?;
         let warm = self.turns / 8 + self.live;
         blocks.run(if self.step.is_some() { 1 } else { warm })?;
         arrival.arrive();
@@ -197,7 +209,8 @@ impl Taken {
     }
 }
 
-/// A thread's live blocks, each of a random size above half of the largest; a single one always has the largest.
+/// A thread's live blocks, each of a random size above half of the largest, or of any doubling below it; a single one always has the
+/// largest.
 struct Blocks<'h, H: Heap> {
     heap: &'h mut H,
     mail: &'h Mailboxes<Taken>,
@@ -238,9 +251,36 @@ impl<'h, H: Heap> Blocks<'h, H> {
 
     #[inline(always)]
     fn size(&mut self) -> usize {
-        match self.turns.live {
-            1 => self.turns.bytes,
-            _ => self.turns.bytes - self.draw.below(self.turns.bytes / 2),
+        let most = match self.turns {
+            Turns { live: 1, bytes, .. } => return bytes,
+            Turns {
+                mixed: false,
+                bytes,
+                ..
+            } => bytes,
+            Turns { bytes, .. } => bytes >> self.draw.below((bytes / LEAST).ilog2() as usize + 1),
+        };
+        most - self.draw.below(most / 2)
+    }
+
+    /// Writes the live blocks as a whole, and those that take their places first: a program's blocks hold something, and a loop whose
+    /// pages are new times the kernel.
+    fn write_all(&mut self) -> anyhow::Result<()> {
+        for index in 0..self.live.len() {
+            self.write(index);
+        }
+        for _ in 0..self.live.len() {
+            let index = self.turn()?;
+            self.write(index);
+        }
+        Ok(())
+    }
+
+    fn write(&self, index: usize) {
+        let Taken { at, bytes } = self.live[index];
+        for offset in (0..bytes).step_by(PAGE) {
+            // SAFETY: within a live block.
+            unsafe { at.add(offset).write_volatile(1) };
         }
     }
 
@@ -281,8 +321,9 @@ impl<'h, H: Heap> Blocks<'h, H> {
         Ok(turns)
     }
 
+    /// Frees a block and takes another; its place.
     #[inline(always)]
-    fn turn(&mut self) -> anyhow::Result<()> {
+    fn turn(&mut self) -> anyhow::Result<usize> {
         let live = self.live.len();
         let index = match (live, self.turns.fifo) {
             (1, _) => 0,
@@ -309,7 +350,7 @@ impl<'h, H: Heap> Blocks<'h, H> {
                 return Err(error);
             }
         }
-        Ok(())
+        Ok(index)
     }
 
     /// Gives a block to the next thread, with others.
@@ -454,6 +495,38 @@ mod tests {
                 assert_eq!(few.calls.get(), left.min(calls), "{more:?}");
             }
         }
+    }
+
+    #[test]
+    fn mixed_sizes_are_of_every_doubling_and_the_first_blocks_are_written_whole() {
+        let mut few = Few {
+            left: usize::MAX,
+            live: 0,
+            calls: Cell::new(0),
+        };
+        let mut heap = &mut few;
+        let mail = Mailboxes::new(1, BATCH);
+        let turns = Turns {
+            mixed: true,
+            bytes: 40_000,
+            live: 100,
+            ..turns(&[], true)
+        };
+        let mut blocks = Blocks::new(&mut heap, turns, 0, &mail).expect("memory");
+        blocks.write_all().expect("memory");
+        let mut doublings = [0; 16];
+        for block in &blocks.live {
+            doublings[block.bytes.ilog2() as usize] += 1;
+            for offset in (0..block.bytes).step_by(PAGE) {
+                // SAFETY: within a live block.
+                assert_eq!(unsafe { block.at.add(offset).read() }, 1);
+            }
+        }
+        // 40,000 is 2,441 times 16: eleven halvings end above 9 bytes.
+        assert!(doublings[4..15].iter().all(|&n| n > 0), "{doublings:?}");
+        assert_eq!(doublings[..3].iter().sum::<usize>(), 0, "{doublings:?}");
+        drop(blocks);
+        assert_eq!((few.live, few.calls.get()), (0, 200));
     }
 
     #[test]
