@@ -27,6 +27,16 @@ extern crate alloc;
 #[cfg(all(test, not(feature = "std")))]
 extern crate std;
 
+/// Variables that the making of a heap touches. They lie beside the program's initialised data, a page that is written anyway: among
+/// the zeroed arrays each would cost every start of a program a page fault, or two.
+#[cfg(feature = "std")]
+macro_rules! touched_at_start {
+    ($($variable:item)*) => {
+        // SAFETY: a section for variables, like the one for zeroes.
+        $(#[unsafe(link_section = ".data")] $variable)*
+    };
+}
+
 #[cfg(feature = "std")]
 pub mod arena;
 #[cfg(feature = "std")]

@@ -31,7 +31,9 @@ struct Left(AtomicU32);
 
 /// The place of this thread. Threads get places in turn, so that threads that begin together do not share one.
 fn place() -> usize {
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    touched_at_start! {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+    }
     thread_local!(static MINE: Cell<Option<u8>> = const { Cell::new(None) });
     let mine = MINE.get().unwrap_or_else(|| {
         let next = NEXT.fetch_add(1, Ordering::Relaxed) as u8;

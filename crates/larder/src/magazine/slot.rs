@@ -134,8 +134,10 @@ const APART: usize = 64;
 /// of them than the cache has ways.
 fn colour() -> usize {
     use core::sync::atomic::AtomicUsize;
-    /// Shelves so far.
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    touched_at_start! {
+        /// Shelves so far.
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+    }
     NEXT.fetch_add(1, Ordering::Relaxed) % COLOURS * size_of::<Slot>()
 }
 

@@ -13,7 +13,9 @@ pub(crate) const MAX_CPUS: usize = 8192;
 /// One more than the highest CPU number that can ever come online; 8192, the most that Linux can be built for, when it
 /// cannot be read.
 pub(crate) fn possible_cpus() -> usize {
-    static POSSIBLE: Decided<usize> = Decided::new();
+    touched_at_start! {
+        static POSSIBLE: Decided<usize> = Decided::new();
+    }
     // Reading it takes as long as making everything else of a stock.
     POSSIBLE.get_or_decide(|| {
         let mut text = [0; 256];
@@ -26,7 +28,9 @@ pub(crate) fn possible_cpus() -> usize {
 /// CPUs that this process may run on, as it was at the first call. Without quotas of time: a thread beyond these cannot
 /// run at the same moment, whatever the others may use.
 pub(crate) fn usable_cpus() -> usize {
-    static USABLE: Decided<usize> = Decided::new();
+    touched_at_start! {
+        static USABLE: Decided<usize> = Decided::new();
+    }
     USABLE.get_or_decide(|| {
         if cfg!(miri) {
             return 1;
@@ -51,7 +55,9 @@ fn last_cpu(list: &str) -> Option<usize> {
 
 /// Bytes of physical memory, as it was at the first call; 0 where the machine does not report it.
 pub(crate) fn physical_memory() -> usize {
-    static BYTES: Decided<usize> = Decided::new();
+    touched_at_start! {
+        static BYTES: Decided<usize> = Decided::new();
+    }
     BYTES.get_or_decide(|| {
         if cfg!(miri) {
             return 0;

@@ -41,7 +41,9 @@ static REGISTRY: Registry = Registry {
     forker: AtomicUsize::new(0),
     fork: UnsafeCell::new(None),
 };
-static HANDLERS: AtomicBool = AtomicBool::new(false);
+touched_at_start! {
+    static HANDLERS: AtomicBool = AtomicBool::new(false);
+}
 
 struct Registry {
     lock: RawLock,

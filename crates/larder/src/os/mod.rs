@@ -57,7 +57,9 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 /// ```
 #[must_use]
 pub fn page_size() -> usize {
-    static CACHED: AtomicUsize = AtomicUsize::new(0);
+    touched_at_start! {
+        static CACHED: AtomicUsize = AtomicUsize::new(0);
+    }
     match CACHED.load(Ordering::Relaxed) {
         0 => {
             let size = if cfg!(miri) {

@@ -106,7 +106,9 @@ impl fmt::Display for Mode {
 /// ```
 #[must_use]
 pub fn mode() -> Mode {
-    static MODE: Decided<Mode> = Decided::new();
+    touched_at_start! {
+        static MODE: Decided<Mode> = Decided::new();
+    }
     MODE.get_or_decide(detect)
 }
 

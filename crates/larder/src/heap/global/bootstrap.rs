@@ -22,14 +22,15 @@ const TRIAL: usize = 32 << 10;
 /// Before each block lies its size; blocks begin at multiples of this.
 const HEADER: usize = 16;
 
-#[repr(align(4096))]
 struct Buffer(UnsafeCell<[u8; BYTES]>);
 
 // SAFETY: parts of it are given out by an atomic counter, each once.
 unsafe impl Sync for Buffer {}
 
 static BUFFER: Buffer = Buffer(UnsafeCell::new([0; BYTES]));
-static USED: AtomicUsize = AtomicUsize::new(0);
+touched_at_start! {
+    static USED: AtomicUsize = AtomicUsize::new(0);
+}
 
 fn base() -> usize {
     BUFFER.0.get() as usize

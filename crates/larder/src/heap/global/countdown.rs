@@ -8,11 +8,13 @@ use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use super::slot::{self, Stage};
 use crate::heap::profile::gap::{gap, random};
 
-/// Mean bytes between samples of the profile, and between guarded blocks; 0 where there are none.
-static PROFILE: AtomicUsize = AtomicUsize::new(0);
-static GUARDS: AtomicUsize = AtomicUsize::new(0);
-/// The number of the next draw. With a profile alone the same order of calls gives the same distances.
-static DRAWN: AtomicU64 = AtomicU64::new(0);
+touched_at_start! {
+    /// Mean bytes between samples of the profile, and between guarded blocks; 0 where there are none.
+    static PROFILE: AtomicUsize = AtomicUsize::new(0);
+    static GUARDS: AtomicUsize = AtomicUsize::new(0);
+    /// The number of the next draw. With a profile alone the same order of calls gives the same distances.
+    static DRAWN: AtomicU64 = AtomicU64::new(0);
+}
 
 /// What a block is a sample for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -25,7 +25,9 @@ const SAMPLES: &core::ffi::CStr = c"LARDER_GUARD_SAMPLES";
 const INTERVAL: usize = 2 << 20;
 
 static PLACE: Place<MaybeUninit<Guards>> = Place(UnsafeCell::new(MaybeUninit::uninit()));
-static GUARDS: AtomicPtr<Guards> = AtomicPtr::new(null_mut());
+touched_at_start! {
+    static GUARDS: AtomicPtr<Guards> = AtomicPtr::new(null_mut());
+}
 
 fn guards() -> Option<&'static Guards> {
     // SAFETY: null, or the place, which was written before.

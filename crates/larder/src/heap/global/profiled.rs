@@ -34,7 +34,9 @@ const LEAKS: &CStr = c"LARDER_LEAKS";
 const PATH: usize = libc::PATH_MAX as usize;
 
 static PLACE: Place<MaybeUninit<Profile>> = Place(UnsafeCell::new(MaybeUninit::uninit()));
-static PROFILE: AtomicPtr<Profile> = AtomicPtr::new(null_mut());
+touched_at_start! {
+    static PROFILE: AtomicPtr<Profile> = AtomicPtr::new(null_mut());
+}
 /// The file's path with its end. A copy: a program may change its environment.
 static NAME: Place<[u8; PATH]> = Place(UnsafeCell::new([0; PATH]));
 /// The process that began it: a child by `fork` has a file of its own.

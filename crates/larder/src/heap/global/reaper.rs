@@ -26,13 +26,17 @@ const STACK: usize = 256 << 10;
 const LEAST: u64 = 10_000_000;
 const MOST: u64 = 86_400_000_000_000;
 
-/// Nanoseconds between its rounds.
-static INTERVAL: AtomicU64 = AtomicU64::new(0);
+touched_at_start! {
+    /// Nanoseconds between its rounds.
+    static INTERVAL: AtomicU64 = AtomicU64::new(0);
+}
 /// Fork generation that has the thread, or whose system refused it; 0 is none.
 static STARTED: AtomicU32 = AtomicU32::new(0);
-/// The family that it gives back; null before the heap is there, and where it is checked: what is freed is kept there on purpose,
-/// and the search for leaks stops all threads by signals.
-static FAMILY: AtomicPtr<Family> = AtomicPtr::new(null_mut());
+touched_at_start! {
+    /// The family that it gives back; null before the heap is there, and where it is checked: what is freed is kept there on purpose,
+    /// and the search for leaks stops all threads by signals.
+    static FAMILY: AtomicPtr<Family> = AtomicPtr::new(null_mut());
+}
 
 /// The thread may be started from now on.
 pub(super) fn serve(family: &'static Family) {

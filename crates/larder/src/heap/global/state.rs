@@ -35,8 +35,10 @@ const TRIALS: usize = 4;
 
 /// Threads whose heaps have magazines from the first call on. Of many threads most rest, or end soon.
 const FEW: u32 = 4;
-/// Threads that have heaps. A child of a fork counts its parent's, too.
-static THREADS: AtomicU32 = AtomicU32::new(0);
+touched_at_start! {
+    /// Threads that have heaps. A child of a fork counts its parent's, too.
+    static THREADS: AtomicU32 = AtomicU32::new(0);
+}
 
 /// How often a thread looks whether the one that makes the heap has finished, which takes a millisecond.
 const PATIENCE: u32 = turns(Duration::from_secs(2));
@@ -75,10 +77,12 @@ struct Place(UnsafeCell<MaybeUninit<Global>>);
 // SAFETY: written once, by the thread that holds the claim, before `GLOBAL` points to it; then only shared.
 unsafe impl Sync for Place {}
 
-static PLACE: Place = Place(UnsafeCell::new(MaybeUninit::uninit()));
-static GLOBAL: AtomicPtr<Global> = AtomicPtr::new(null_mut());
-/// Fork generation of the process whose thread is making it; 0 when no thread is.
-static CLAIM: AtomicU32 = AtomicU32::new(0);
+touched_at_start! {
+    static PLACE: Place = Place(UnsafeCell::new(MaybeUninit::uninit()));
+    static GLOBAL: AtomicPtr<Global> = AtomicPtr::new(null_mut());
+    /// Fork generation of the process whose thread is making it; 0 when no thread is.
+    static CLAIM: AtomicU32 = AtomicU32::new(0);
+}
 
 /// The heap, if it is there.
 #[inline]
@@ -154,9 +158,11 @@ fn make_claimed() -> Option<&'static Global> {
     global()
 }
 
-/// Calls that are let pass before the heap is tried again: twice as many after each failure, since each trial uses some of
-/// the buffer of the start for good.
-static PAUSE_CALLS: AtomicU32 = AtomicU32::new(0);
+touched_at_start! {
+    /// Calls that are let pass before the heap is tried again: twice as many after each failure, since each trial uses some of
+    /// the buffer of the start for good.
+    static PAUSE_CALLS: AtomicU32 = AtomicU32::new(0);
+}
 static NEXT_PAUSE: AtomicU32 = AtomicU32::new(1);
 
 /// Makes the heap, unless that failed a short while ago. The claim is this thread's.
