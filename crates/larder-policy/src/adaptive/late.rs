@@ -8,7 +8,7 @@ use super::miniature::Miniatures;
 /// that is dropped sooner, such as that of a query in SQLite, does not pay for them.
 #[derive(Debug)]
 pub(super) struct LateMiniatures {
-    made: Option<Miniatures>,
+    made: Option<Box<Miniatures>>,
     /// The uses until then: the sampled block, and whether the cache had it.
     noted: Vec<(u32, Option<bool>)>,
     frames: usize,
@@ -43,7 +43,7 @@ impl LateMiniatures {
         self.noted.push((tag, own));
         if self.noted.len() > self.frames / 2 {
             // Without memory they are made later.
-            self.made = self.shown().ok();
+            self.made = self.shown().ok().map(Box::new);
             self.noted = Vec::new();
         }
         None
@@ -68,10 +68,10 @@ impl LateMiniatures {
 
     pub(super) fn bytes(&self) -> usize {
         let noted = self.noted.capacity() * size_of::<(u32, Option<bool>)>();
-        self.made.as_ref().map_or(0, Miniatures::bytes) + noted
+        self.made.as_ref().map_or(0, |made| made.bytes()) + noted
     }
 
     pub(super) fn check(&self) -> Result<(), String> {
-        self.made.as_ref().map_or(Ok(()), Miniatures::check)
+        self.made.as_ref().map_or(Ok(()), |made| made.check())
     }
 }

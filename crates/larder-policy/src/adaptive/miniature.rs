@@ -2,10 +2,9 @@
 
 use super::super::{FrameState, PolicyError};
 use super::duel::Duel;
-use super::knobs::{COUNT, EXPERTS, Expert};
-use super::queues::{FrameLinks, QueuesOver};
-use larder_base::list::Links16;
-use larder_base::table::{NoMemory, table};
+use super::knobs::{AS_LRU, COUNT, EXPERTS, Expert};
+use super::queues::{Fifos, Lists, QueuesOver, Recency};
+use larder_base::table::table;
 
 /// Entries of a set: a block is in the set that its tag names.
 const WAYS: usize = 8;
@@ -14,35 +13,49 @@ const WAYS: usize = 8;
 const IN: u16 = 1 << 15;
 const GHOST_BITS: u32 = 15;
 
-impl FrameLinks for Links16 {
-    const WAIT: bool = false;
+/// An entry is checked for ghosts in words of as many experts, which a processor compares at once. The last ones are those of the entry
+/// behind it.
+const LANES: usize = 8;
 
-    fn new(frames: usize) -> Result<Self, NoMemory> {
-        Self::new(frames)
-    }
-
-    fn bytes(&self) -> usize {
-        self.bytes()
-    }
+/// By expert, which ghosts are remembered, by the low bits of their numbers.
+#[derive(Debug)]
+struct Reach {
+    latest: [u16; LANES],
+    /// So many numbers up to the latest. What is no expert has more than there are, so its words stay.
+    span: [u16; LANES],
 }
 
-/// A block that at least one expert has or remembers.
-#[derive(Debug, Clone, Copy)]
-struct Entry {
-    /// In halves, so that an entry has 14 bytes.
-    tag: [u16; 2],
-    words: [u16; COUNT],
-}
+impl Reach {
+    /// Of experts that remember nothing.
+    fn new() -> Self {
+        let span = |lane| if lane < COUNT { 0 } else { 1 << GHOST_BITS };
+        Self {
+            latest: [0; LANES],
+            span: core::array::from_fn(span),
+        }
+    }
 
-const EMPTY: Entry = Entry {
-    tag: [0; 2],
-    words: [0; COUNT],
-};
+    fn set(&mut self, expert: usize, (latest, span): (u32, u32)) {
+        (self.latest[expert], self.span[expert]) = (latest as u16, span as u16);
+    }
+
+    /// The words without the ghosts that are forgotten.
+    #[inline]
+    fn filter(&self, words: [u16; LANES]) -> [u16; LANES] {
+        core::array::from_fn(|lane| {
+            let back = self.latest[lane].wrapping_sub(words[lane]) & !IN;
+            match back >= self.span[lane] && words[lane] & IN == 0 {
+                true => 0,
+                false => words[lane],
+            }
+        })
+    }
+}
 
 /// One expert.
 #[derive(Debug)]
-struct Miniature {
-    queues: QueuesOver<Links16>,
+struct Miniature<L> {
+    queues: QueuesOver<L>,
     /// By frame: the entry of its block.
     holds: Vec<u16>,
     /// Frames below this never held a block.
@@ -53,8 +66,14 @@ struct Miniature {
 /// since it need not be exact and must not grow.
 #[derive(Debug)]
 pub(super) struct Miniatures {
-    experts: Vec<Miniature>,
-    entries: Vec<Entry>,
+    fifos: [Miniature<Fifos>; AS_LRU],
+    /// The last expert, [`AS_LRU`].
+    lru: Miniature<Recency>,
+    /// By set: whose blocks the entries are. A tag without words is none.
+    tags: Vec<[u32; WAYS]>,
+    /// By entry: the words of the experts. One more than there are entries, for the lanes behind the last one.
+    words: Vec<[u16; COUNT]>,
+    reach: Reach,
     duel: Duel,
     /// By the experts that hit, a bit each.
     accesses: [u64; 1 << COUNT],
@@ -64,33 +83,53 @@ pub(super) struct Miniatures {
     sweep: usize,
 }
 
-impl Miniature {
-    /// Brings the block of an entry, whose word is this one, to a frame. Also returns the entry of the block that leaves for it, and its
-    /// word from then on.
+impl<L: Lists> Miniature<L> {
+    fn new(expert: &Expert, frames: usize, capacity: usize) -> Result<Self, PolicyError> {
+        Ok(Self {
+            queues: QueuesOver::new(frames, expert.knobs(capacity))?,
+            holds: table(frames, 0)?,
+            free: frames as u16,
+        })
+    }
+
+    /// A use of the block of an entry, in which this expert has this word, and which it may change as well as those of other blocks.
     #[inline]
-    fn bring(&mut self, word: u16, entry: u16) -> Option<(u16, Option<(u16, u16)>)> {
+    fn access(&mut self, expert: usize, entry: usize, word: &mut u16, others: &mut [[u16; COUNT]]) {
         let queues = &mut self.queues;
-        let returns = word != 0
+        if *word & IN != 0 {
+            return queues.touch(u32::from(*word & !IN));
+        }
+        let returns = *word != 0
             && queues
-                .ghost_of(u32::from(word), GHOST_BITS)
+                .ghost_of(u32::from(*word), GHOST_BITS)
                 .is_some_and(|at| queues.returns(at));
-        let (frame, out) = match self.free.checked_sub(1) {
-            Some(frame) => {
-                self.free = frame;
-                (frame, None)
-            }
-            None => {
-                let out = queues.evict(|_, _| FrameState::Clean)?;
-                let low = out.ghost.map_or(0, |at| at as u16 & !IN);
-                (
-                    out.frame as u16,
-                    Some((self.holds[out.frame as usize], low)),
-                )
-            }
+        let frame = if let Some(frame) = self.free.checked_sub(1) {
+            self.free = frame;
+            u32::from(frame)
+        } else if let Some(out) = queues.evict(|_, _| FrameState::Clean) {
+            let low = out.ghost.map_or(0, |at| at as u16 & !IN);
+            others[usize::from(self.holds[out.frame as usize])][expert] = low;
+            out.frame
+        } else {
+            return;
         };
-        queues.insert(u32::from(frame), returns, false);
-        self.holds[usize::from(frame)] = entry;
-        Some((frame, out))
+        queues.insert(frame, returns, false);
+        self.holds[frame as usize] = entry as u16;
+        *word = IN | frame as u16;
+    }
+
+    /// Says what does not hold, also when these words are those of its blocks.
+    fn check(&self, expert: usize, words: &[[u16; COUNT]]) -> Result<(), String> {
+        let wrong = |wrong| format!("miniature {expert}: {wrong}");
+        self.queues.check().map_err(wrong)?;
+        let named = words.iter().filter(|words| words[expert] & IN != 0).count();
+        let len = self.queues.len();
+        match named == len {
+            true => Ok(()),
+            false => Err(wrong(format!(
+                "{named} entries name a frame, {len} frames are in"
+            ))),
+        }
     }
 
     fn bytes(&self) -> usize {
@@ -102,17 +141,13 @@ impl Miniatures {
     /// With so many frames each, for a cache of this capacity.
     pub(super) fn new(frames: usize, capacity: usize) -> Result<Self, PolicyError> {
         let sets = frames.next_power_of_two();
-        let miniature = |expert: &Expert| {
-            Ok(Miniature {
-                queues: QueuesOver::new(frames, expert.knobs(capacity))?,
-                holds: table(frames, 0)?,
-                free: frames as u16,
-            })
-        };
-        let experts: Result<_, PolicyError> = EXPERTS.iter().map(miniature).collect();
+        let fifo = |expert: usize| Miniature::new(&EXPERTS[expert], frames, capacity);
         Ok(Self {
-            experts: experts?,
-            entries: table(sets * WAYS, EMPTY)?,
+            fifos: [fifo(0)?, fifo(1)?, fifo(2)?, fifo(3)?],
+            lru: Miniature::new(&EXPERTS[AS_LRU], frames, capacity)?,
+            tags: table(sets, [0; WAYS])?,
+            words: table(sets * WAYS + 1, [0; COUNT])?,
+            reach: Reach::new(),
             duel: Duel::new(frames),
             accesses: [0; 1 << COUNT],
             lost: 0,
@@ -127,55 +162,56 @@ impl Miniatures {
             self.lost += 1;
             return None;
         };
-        let mut hits = 0;
-        for (expert, miniature) in self.experts.iter_mut().enumerate() {
-            let word = self.entries[entry].words[expert];
-            if word & IN != 0 {
-                miniature.queues.touch(u32::from(word & !IN));
-                hits |= 1 << expert;
-            } else if let Some((frame, out)) = miniature.bring(word, entry as u16) {
-                if let Some((entry, word)) = out {
-                    self.entries[usize::from(entry)].words[expert] = word;
-                }
-                self.entries[entry].words[expert] = IN | frame;
-            }
+        // An expert changes the word of a block that leaves, and that is another block: so these words stay as they are until all are
+        // written.
+        let mut words = self.words[entry];
+        let add = |hits, word| hits << 1 | u8::from(word & IN != 0);
+        let hits = words.into_iter().rev().fold(0, add);
+        let [first @ .., last] = &mut words;
+        for (expert, (fifo, word)) in self.fifos.iter_mut().zip(first).enumerate() {
+            fifo.access(expert, entry, word, &mut self.words);
+            self.reach.set(expert, fifo.queues.reach());
         }
+        self.lru.access(AS_LRU, entry, last, &mut self.words);
+        self.reach.set(AS_LRU, self.lru.queues.reach());
+        self.words[entry] = words;
         self.accesses[usize::from(hits)] += 1;
         self.duel.observe(hits, own)
     }
 
     /// The entry of a block: its own, or one that no expert needs. None if all entries of its set hold blocks that are in.
+    #[inline]
     fn find(&mut self, tag: u32) -> Option<usize> {
-        let halves = [tag as u16, (tag >> 16) as u16];
-        let sets = self.entries.len() / WAYS;
-        let first = (tag as usize & (sets - 1)) * WAYS;
-        let set = &self.entries[first..first + WAYS];
-        let unused = |entry: &Entry| entry.words == EMPTY.words;
-        let own = |entry: &Entry| entry.tag == halves && !unused(entry);
-        if let Some(way) = set.iter().position(own) {
-            return Some(first + way);
+        let set = tag as usize & (self.tags.len() - 1);
+        let tags = &mut self.tags[set];
+        let words = &mut self.words[set * WAYS..][..WAYS];
+        let ways = tags.iter().enumerate();
+        let mut same = ways.fold(0, |same, (way, &other)| {
+            same | u32::from(other == tag) << way
+        });
+        while same != 0 {
+            let way = same.trailing_zeros() as usize;
+            if words[way] != [0; COUNT] {
+                return Some(set * WAYS + way);
+            }
+            same &= same - 1;
         }
-        let ghostly = |entry: &Entry| entry.words.iter().all(|word| word & IN == 0);
-        let way = set.iter().position(unused);
-        let at = first + way.or_else(|| set.iter().position(ghostly))?;
-        self.entries[at] = Entry {
-            tag: halves,
-            ..EMPTY
-        };
-        Some(at)
+        let unused = |words: &[u16; COUNT]| *words == [0; COUNT];
+        let ghostly = |words: &[u16; COUNT]| words.iter().all(|word| word & IN == 0);
+        let way = words.iter().position(unused);
+        let way = way.or_else(|| words.iter().position(ghostly))?;
+        (tags[way], words[way]) = (tag, [0; COUNT]);
+        Some(set * WAYS + way)
     }
 
     /// Looks at one entry: ghosts that are forgotten get no word. All entries are seen before 8 times as many blocks leave as
     /// there are frames, which is before their numbers come again.
     fn forget(&mut self) {
-        let entry = &mut self.entries[self.sweep];
-        for (word, expert) in entry.words.iter_mut().zip(&self.experts) {
-            let ghost = *word & IN == 0 && *word != 0;
-            if ghost && !expert.queues.in_reach(u32::from(*word), GHOST_BITS) {
-                *word = 0;
-            }
+        let words = self.words[self.sweep..].as_flattened_mut();
+        if let Some(words) = words.first_chunk_mut() {
+            *words = self.reach.filter(*words);
         }
-        self.sweep = (self.sweep + 1) & (self.entries.len() - 1);
+        self.sweep = (self.sweep + 1) & (self.tags.len() * WAYS - 1);
     }
 
     /// The expert that rules, and the misses of each.
@@ -198,27 +234,16 @@ impl Miniatures {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        self.experts.iter().map(Miniature::bytes).sum::<usize>()
-            + self.entries.capacity() * size_of::<Entry>()
+        self.fifos.iter().map(Miniature::bytes).sum::<usize>()
+            + self.lru.bytes()
+            + self.tags.capacity() * size_of::<[u32; WAYS]>()
+            + self.words.capacity() * size_of::<[u16; COUNT]>()
     }
 
     pub(super) fn check(&self) -> Result<(), String> {
-        for (expert, Miniature { queues, .. }) in self.experts.iter().enumerate() {
-            queues
-                .check()
-                .map_err(|wrong| format!("miniature {expert}: {wrong}"))?;
-            let named = self
-                .entries
-                .iter()
-                .filter(|entry| entry.words[expert] & IN != 0)
-                .count();
-            if named != queues.len() {
-                return Err(format!(
-                    "miniature {expert}: {named} entries name a frame, {} frames are in",
-                    queues.len()
-                ));
-            }
+        for (expert, fifo) in self.fifos.iter().enumerate() {
+            fifo.check(expert, &self.words)?;
         }
-        Ok(())
+        self.lru.check(AS_LRU, &self.words)
     }
 }

@@ -59,8 +59,8 @@ const RETURNS: u64 = 1;
 /// A use that does not change the queues is shown to the miniatures once between two arrivals: repeated uses without an arrival say
 /// nothing about how long a block must be kept, and cost nothing.
 ///
-/// 9 bytes a frame in caches of less than 64 Ki frames and 11 in larger ones, half a byte for the ghosts that there may be, and 100
-/// to 400 KiB for the miniatures, of which the larger belong to caches of 64 Ki frames and more. They are made when more sampled
+/// 9 bytes a frame in caches of less than 64 Ki frames and 11 in larger ones, half a byte for the ghosts that there may be, and 90
+/// to 360 KiB for the miniatures, of which the larger belong to caches of 64 Ki frames and more. They are made when more sampled
 /// uses have been seen than half as many as each has frames: before, nothing could follow from them. A hit is two stores into the
 /// frame's state and stamp when these change, under LRU a list move; one hit in 32 (one in
 /// n/2048 in large caches, every one in caches of up to 512 frames) is also five looks into the miniatures.
@@ -137,7 +137,7 @@ impl Adaptive {
             return self.queues.touch(frame);
         }
         let settled = self.tags.is_shown(frame, self.queues.came())
-            && (self.queues.rules_lru() || self.queues.settled(frame));
+            && (self.queues.is_lru() || self.queues.settled(frame));
         // The miniatures know of no readahead.
         let own = (!self.queues.waits(frame)).then_some(true);
         self.queues.touch(frame);

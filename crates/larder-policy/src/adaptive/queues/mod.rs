@@ -1,14 +1,16 @@
 //! The two queues.
 
+mod lists;
 #[cfg(test)]
 mod tests;
+
+pub(super) use lists::{Fifos, LinkedLists, Lists, Recency};
 
 use super::first::First;
 use super::ghosts::Ghosts;
 use super::knobs::{Knobs, WINDOW, most_ghosts, share};
 use crate::{Frame, FrameState, PolicyError};
-use larder_base::list::{Linked, List, NONE, ShortLinks};
-use larder_base::table::{NoMemory, grow, table};
+use larder_base::list::NONE;
 
 /// The bits of a frame's state.
 const USES: u8 = 0b11;
@@ -32,31 +34,8 @@ fn place(queue: u8) -> usize {
     usize::from(queue >> QUEUE_SHIFT)
 }
 
-/// Links of frames, and what may happen to these frames.
-pub(super) trait FrameLinks: Linked + Sized {
-    /// Some are read ahead or may not leave in their turn, so they wait apart.
-    const WAIT: bool;
-
-    fn new(frames: usize) -> Result<Self, NoMemory>;
-
-    fn bytes(&self) -> usize;
-}
-
-/// Of a cache.
-impl FrameLinks for ShortLinks {
-    const WAIT: bool = true;
-
-    fn new(frames: usize) -> Result<Self, NoMemory> {
-        Self::new(frames)
-    }
-
-    fn bytes(&self) -> usize {
-        self.bytes()
-    }
-}
-
 /// The queues of a cache.
-pub(super) type Queues = QueuesOver<ShortLinks>;
+pub(super) type Queues = QueuesOver<LinkedLists>;
 
 /// What left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,13 +64,9 @@ const CONFINED: usize = 8;
 /// place of new ones.
 #[derive(Debug)]
 pub(super) struct QueuesOver<L> {
-    links: L,
-    /// By [`place`].
-    queues: [List; 4],
-    state: Vec<u8>,
-    /// In the small queue and the first one: the arrival's number there. In the main queue: how many had left at the last use. Of those
-    /// that wait apart: how many had come to the cache.
-    stamp: Vec<u32>,
+    /// The stamp of a frame: in the small queue and the first one, the arrival's number there. In the main queue, how many had left at
+    /// the last use. Of those that wait apart, how many had come to the cache.
+    lists: L,
     ghosts: Ghosts,
     worth: First,
     /// None had to leave yet.
@@ -111,14 +86,11 @@ pub(super) struct QueuesOver<L> {
     window: u32,
 }
 
-impl<L: FrameLinks> QueuesOver<L> {
+impl<L: Lists> QueuesOver<L> {
     pub(super) fn new(capacity: usize, knobs: Knobs) -> Result<Self, PolicyError> {
         let ghosts = Ghosts::new(most_ghosts(capacity))?;
         let mut core = Self {
-            links: L::new(capacity)?,
-            queues: [const { List::new() }; 4],
-            state: table(capacity, 0)?,
-            stamp: table(capacity, 0)?,
+            lists: L::new(capacity)?,
             worth: First::new(capacity, ghosts.numbers())?,
             ghosts,
             fills: true,
@@ -151,14 +123,14 @@ impl<L: FrameLinks> QueuesOver<L> {
             false => self.capacity,
         };
         self.target = share(self.room, self.knobs.small).max(1);
-        self.window = match self.lru {
+        self.window = match self.is_lru() {
             true => 0,
             false => self.target as u32 / WINDOW,
         };
     }
 
     fn parked(&self) -> usize {
-        self.queue(WAITS).parked()
+        self.lists.parked()
     }
 
     /// Are so many frames parked that the cache cannot be compared with one in which all may leave?
@@ -172,7 +144,7 @@ impl<L: FrameLinks> QueuesOver<L> {
         if !self.ghosts.take(at) {
             return false;
         }
-        if !self.queue(FIRST).is_empty() {
+        if self.lists.len(FIRST) > 0 {
             // Would it be here if the first blocks had left in its stead?
             let away = self.ghosts.evictions().wrapping_sub(at);
             if (away as usize) < self.room {
@@ -181,25 +153,25 @@ impl<L: FrameLinks> QueuesOver<L> {
                 return false;
             }
         }
-        let main = self.queue(MAIN).len() + self.queue(WAITS).len() + self.target;
+        let main = self.lists.len(MAIN) + self.lists.len(WAITS) + self.target;
         let full = self.len() >= self.capacity && main >= self.capacity;
-        let oldest = self.queue(MAIN).oldest();
+        let oldest = self.lists.oldest(MAIN);
         if !self.knobs.contest || !full || oldest == NONE {
             return true;
         }
-        let oldest = oldest as usize;
-        if self.state[oldest] & USES == 0 {
+        let state = self.lists.state(oldest);
+        if state & USES == 0 {
             return true; // leaves next in any case
         }
         let now = self.ghosts.evictions();
         let away = now
             .wrapping_sub(at)
-            .wrapping_add(self.queue(SMALL).len() as u32);
-        let idle = now.wrapping_sub(self.stamp[oldest]);
+            .wrapping_add(self.lists.len(SMALL) as u32);
+        let idle = now.wrapping_sub(self.lists.stamp(oldest));
         if idle <= away {
             return false;
         }
-        self.state[oldest] &= !USES;
+        self.lists.set_state(oldest, state & !USES);
         true
     }
 
@@ -209,167 +181,95 @@ impl<L: FrameLinks> QueuesOver<L> {
 
     #[inline]
     pub(super) fn insert(&mut self, frame: Frame, returns: bool, unused: bool) {
-        let at = frame as usize;
-        self.state[at] = IN;
-        self.came = self.came.wrapping_add(1);
-        match (unused, returns) {
-            (false, true) => self.enter_again(frame),
-            (false, false) => self.enter(frame),
-            (true, _) => {
-                self.state[at] |= if returns { RETURNING } else { 0 };
-                self.wait(frame);
-            }
+        if L::WAIT {
+            self.came = self.came.wrapping_add(1);
+        }
+        if unused {
+            self.wait(frame, if returns { IN | RETURNING } else { IN });
+        } else if returns {
+            self.enter_again(frame, IN);
+        } else {
+            self.enter(frame, IN);
         }
     }
 
-    #[inline]
-    fn queue(&self, queue: u8) -> &List {
-        &self.queues[place(queue)]
-    }
-
-    /// Puts a frame that is in no queue into one.
-    #[inline]
-    fn push(&mut self, frame: Frame, queue: u8) {
-        let state = &mut self.state[frame as usize];
-        *state = *state & !QUEUE | queue;
-        self.queues[place(queue)].push_newest(&mut self.links, frame);
-    }
-
-    fn enter_main(&mut self, frame: Frame) {
-        let at = frame as usize;
-        self.state[at] &= IN | SAMPLED;
-        self.stamp[at] = self.ghosts.evictions();
-        self.push(frame, MAIN);
+    fn enter_main(&mut self, frame: Frame, state: u8) {
+        self.lists
+            .push(frame, MAIN, state & (IN | SAMPLED), self.ghosts.evictions());
     }
 
     /// A block that belongs to the main queue. Under LRU it is counted as used, so that it goes there when another setting follows.
-    fn enter_again(&mut self, frame: Frame) {
-        if self.lru {
-            self.state[frame as usize] |= 1;
-            self.enter_small(frame);
+    fn enter_again(&mut self, frame: Frame, state: u8) {
+        if self.is_lru() {
+            self.enter_small(frame, state | 1);
         } else {
-            self.enter_main(frame);
+            self.enter_main(frame, state);
         }
     }
 
     #[inline]
-    fn enter_small(&mut self, frame: Frame) {
+    fn enter_small(&mut self, frame: Frame, state: u8) {
         self.arrivals = self.arrivals.wrapping_add(1);
-        self.stamp[frame as usize] = self.arrivals;
-        self.push(frame, SMALL);
+        self.lists.push(frame, SMALL, state, self.arrivals);
     }
 
-    fn wait(&mut self, frame: Frame) {
-        let at = frame as usize;
-        self.state[at] &= IN | SAMPLED | RETURNING;
-        self.stamp[at] = self.came;
-        self.push(frame, WAITS);
+    fn wait(&mut self, frame: Frame, state: u8) {
+        self.lists
+            .push(frame, WAITS, state & (IN | SAMPLED | RETURNING), self.came);
     }
 
     /// Has one waited for long enough?
     fn overdue(&self) -> bool {
-        let oldest = self.queue(WAITS).oldest();
+        let oldest = self.lists.oldest(WAITS);
         oldest != NONE
-            && self.came.wrapping_sub(self.stamp[oldest as usize])
+            && self.came.wrapping_sub(self.lists.stamp(oldest))
                 >= (self.room / PATIENCE).max(1) as u32
     }
 
     /// A block that is used and does not return: into the first queue while the cache fills, else into the small one.
     #[inline]
-    fn enter(&mut self, frame: Frame) {
+    fn enter(&mut self, frame: Frame, state: u8) {
         if self.fills && self.len() + self.target < self.capacity {
             self.arrivals = self.arrivals.wrapping_add(1);
-            self.stamp[frame as usize] = self.arrivals;
-            self.push(frame, FIRST);
+            self.lists.push(frame, FIRST, state, self.arrivals);
         } else {
-            self.enter_small(frame);
+            self.enter_small(frame, state);
         }
-    }
-
-    /// Says of a frame that its uses are to be shown to the miniatures.
-    pub(super) fn mark_sampled(&mut self, frame: Frame) {
-        self.state[frame as usize] |= SAMPLED;
-    }
-
-    pub(super) fn forget_samples(&mut self) {
-        self.state.iter_mut().for_each(|state| *state &= !SAMPLED);
     }
 
     /// A use.
     #[inline]
     pub(super) fn touch(&mut self, frame: Frame) {
-        let at = frame as usize;
-        let state = self.state[at];
-        if self.lru {
-            self.renew(frame);
-        } else if state & QUEUE == MAIN {
+        L::touch(self, frame);
+    }
+
+    /// A use of a frame that does not wait, while LRU does not rule.
+    #[inline]
+    fn count_use(&mut self, frame: Frame) {
+        let state = self.lists.state(frame);
+        if state & QUEUE == MAIN {
             let now = self.ghosts.evictions();
-            if self.stamp[at] != now {
-                self.stamp[at] = now;
+            if self.lists.stamp(frame) != now {
+                self.lists.set_stamp(frame, now);
             }
             if state & USES != USES {
-                self.state[at] = state + 1;
+                self.lists.set_state(frame, state + 1);
             }
-        } else if self.waits(frame) {
-            self.awaited_use(frame);
-        } else if state & USES != USES && self.arrivals.wrapping_sub(self.stamp[at]) >= self.window
-        {
-            if state & (QUEUE | USES) == FIRST {
-                self.worth.used(self.stamp[at]);
+        } else if state & USES != USES {
+            let stamp = self.lists.stamp(frame);
+            if self.arrivals.wrapping_sub(stamp) >= self.window {
+                if state & (QUEUE | USES) == FIRST {
+                    self.worth.used(stamp);
+                }
+                self.lists.set_state(frame, state + 1);
             }
-            self.state[at] = state + 1;
         }
-    }
-
-    /// A use under LRU: the block is the newest, whatever queue it is in.
-    fn renew(&mut self, frame: Frame) {
-        let at = frame as usize;
-        let state = self.state[at];
-        if self.waits(frame) {
-            return self.awaited_use(frame);
-        }
-        if state & (QUEUE | USES) == FIRST {
-            self.worth.used(self.stamp[at]);
-        }
-        let uses = (state & USES).min(USES - 1) + 1;
-        if self.queue(SMALL).newest() == frame {
-            self.state[at] = state & !USES | uses;
-            return;
-        }
-        self.unlink(frame);
-        self.state[at] = state & (IN | SAMPLED) | uses;
-        self.enter_small(frame);
-    }
-
-    /// Would another use change nothing? Until something leaves or the state is otherwise changed.
-    #[inline]
-    pub(super) fn settled(&self, frame: Frame) -> bool {
-        let at = frame as usize;
-        let state = self.state[at];
-        if self.lru {
-            return state & USES == USES && self.queue(SMALL).newest() == frame;
-        }
-        if state & QUEUE == MAIN {
-            return state & USES == USES && self.stamp[at] == self.ghosts.evictions();
-        }
-        let echo = self.arrivals.wrapping_sub(self.stamp[at]) < self.window;
-        state & QUEUE != WAITS && (echo || state & USES == USES)
-    }
-
-    #[inline]
-    pub(super) fn is_sampled(&self, frame: Frame) -> bool {
-        self.state[frame as usize] & SAMPLED != 0
     }
 
     /// Under LRU?
-    pub(super) fn rules_lru(&self) -> bool {
-        self.lru
-    }
-
-    /// Waits apart?
     #[inline]
-    pub(super) fn waits(&self, frame: Frame) -> bool {
-        L::WAIT && self.state[frame as usize] & QUEUE == WAITS
+    pub(super) fn is_lru(&self) -> bool {
+        L::LRU.unwrap_or(self.lru)
     }
 
     /// Blocks that have come to the cache, modulo 2^32.
@@ -380,149 +280,93 @@ impl<L: FrameLinks> QueuesOver<L> {
 
     /// What changes when frames of the small queue or the first one that were [settled](Self::settled) no longer are.
     pub(super) fn border(&self) -> Border {
-        (self.arrivals, self.window, self.lru)
-    }
-
-    /// The first use of what readahead brought is what an insertion on demand is to others.
-    #[cold]
-    fn awaited_use(&mut self, frame: Frame) {
-        let at = frame as usize;
-        let returns = self.state[at] & RETURNING != 0;
-        self.queues[place(WAITS)].unlink(&mut self.links, frame);
-        self.state[at] &= !RETURNING;
-        if returns {
-            self.enter_again(frame);
-        } else {
-            self.enter(frame);
-        }
+        (self.arrivals, self.window, self.is_lru())
     }
 
     /// Takes one frame out, if one may leave. `ask` gets a frame and whether it has waited for long enough, so that it should be
     /// written if it is dirty.
     #[inline]
     pub(super) fn evict(&mut self, mut ask: impl FnMut(Frame, bool) -> FrameState) -> Option<Out> {
-        let first_leaves = !self.queue(FIRST).is_empty() && self.first_leaves();
+        let first_leaves = self.lists.len(FIRST) > 0 && self.first_leaves();
         self.fills = false;
         let mut looks = match L::WAIT {
-            true => self.queue(WAITS).len() - self.queue(WAITS).parked(),
+            true => self.lists.len(WAITS) - self.lists.parked(),
             false => 0,
         };
         loop {
-            let frame = self.next(first_leaves, looks > 0)?;
-            let at = frame as usize;
-            let was = self.state[at];
-            self.unlink(frame);
-            if was & USES != 0 && !self.lru {
-                if was & QUEUE == MAIN {
-                    self.state[at] -= 1;
-                    self.push(frame, MAIN);
+            let queue = self.next(first_leaves, looks > 0);
+            let (frame, was) = self.lists.pop(queue)?;
+            if was & USES != 0 && !self.is_lru() {
+                if queue == MAIN {
+                    self.lists
+                        .push(frame, MAIN, was - 1, self.lists.stamp(frame));
                 } else {
-                    self.enter_main(frame);
+                    self.enter_main(frame, was);
                 }
                 continue;
             }
-            let waited = L::WAIT && was & QUEUE == WAITS;
+            let waited = L::WAIT && queue == WAITS;
             let may_leave = match ask(frame, waited) {
                 FrameState::Clean => true,
-                FrameState::Dirty => waited && self.queue(WAITS).len() == self.len(),
+                FrameState::Dirty => waited && self.lists.len(WAITS) == self.len(),
                 FrameState::Pinned => false,
             };
             if may_leave {
-                let ghost = (was & QUEUE != MAIN).then(|| self.ghosts.push());
-                return Some(self.out(frame, ghost));
+                let ghost = (queue != MAIN).then(|| self.ghosts.push());
+                return Some(Self::out(frame, was, ghost));
             }
             // Of those that wait each is looked at once, whenever it came.
             if waited {
                 looks -= 1;
+                self.wait(frame, was);
             } else {
                 looks += 1;
-                self.state[at] |= RETURNING;
+                self.wait(frame, was | RETURNING);
             }
-            self.wait(frame);
         }
     }
 
     /// Is it the turn of one of the first blocks to leave?
     fn first_leaves(&mut self) -> bool {
         let leaves = self.worth.leaves(self.ghosts.evictions().wrapping_add(1));
-        if self.worth.all_stayed() && self.queue(SMALL).len() > self.target {
+        if self.worth.all_stayed() && self.lists.len(SMALL) > self.target {
             self.join_first();
         }
         leaves
     }
 
-    /// Whose turn it is to leave, or to be looked at.
-    fn next(&self, first_leaves: bool, may_wait: bool) -> Option<Frame> {
-        let others = self.queue(FIRST).len() + self.queue(SMALL).len() + self.queue(MAIN).len();
-        let [small, first, main, _] = &self.queues;
-        let list = if may_wait && (self.overdue() || others == 0) {
-            self.queue(WAITS)
-        } else if self.lru && !main.is_empty() {
-            main // Not used since LRU rules.
-        } else if !first.is_empty() && (first_leaves || small.len() < self.target) {
-            first
-        } else if small.len() >= self.target || main.is_empty() {
-            small
+    /// The queue whose oldest frame is to leave, or to be looked at.
+    #[inline]
+    fn next(&self, first_leaves: bool, may_wait: bool) -> u8 {
+        let [small, first, main] = [SMALL, FIRST, MAIN].map(|queue| self.lists.len(queue));
+        if may_wait && (self.overdue() || small + first + main == 0) {
+            WAITS
+        } else if self.is_lru() && main > 0 {
+            MAIN // Not used since LRU rules.
+        } else if first > 0 && (first_leaves || small < self.target) {
+            FIRST
+        } else if small >= self.target || main == 0 {
+            SMALL
         } else {
-            main
-        };
-        (!list.is_empty()).then(|| list.oldest())
+            MAIN
+        }
     }
 
     /// The first ones stayed, and the small queue is longer than it is to be from now on: what is oldest there came next.
     fn join_first(&mut self) {
-        let frame = self.queue(SMALL).oldest();
-        self.queues[place(SMALL)].unlink(&mut self.links, frame);
-        self.push(frame, FIRST);
+        if let Some((frame, state)) = self.lists.pop(SMALL) {
+            let stamp = self.lists.stamp(frame);
+            self.lists.push(frame, FIRST, state, stamp);
+        }
     }
 
-    fn out(&mut self, frame: Frame, ghost: Option<u32>) -> Out {
-        let sampled = self.state[frame as usize] & SAMPLED != 0;
-        self.state[frame as usize] = 0;
+    #[inline]
+    fn out(frame: Frame, was: u8, ghost: Option<u32>) -> Out {
         Out {
             frame,
             ghost,
-            sampled,
+            sampled: was & SAMPLED != 0,
         }
-    }
-
-    /// A frame is not looked at until it is unparked. It waits apart, as one whose turn came while it had to stay.
-    pub(super) fn park(&mut self, frame: Frame) {
-        if !self.waits(frame) {
-            self.unlink(frame);
-            self.state[frame as usize] |= RETURNING;
-            self.wait(frame);
-        }
-        self.queues[place(WAITS)].park(&mut self.links, frame);
-        self.fit();
-    }
-
-    pub(super) fn unpark(&mut self, frame: Frame) {
-        self.stamp[frame as usize] = self.came;
-        self.queues[place(WAITS)].unpark(&mut self.links, frame);
-        self.fit();
-    }
-
-    /// Takes a frame out whose block comes back with new contents. It leaves a ghost if it was used again.
-    pub(super) fn invalidate(&mut self, frame: Frame) -> Out {
-        self.unlink(frame);
-        let used = self.state[frame as usize];
-        let used = used & QUEUE == MAIN || used & (RETURNING | USES) != 0;
-        let ghost = used.then(|| self.ghosts.push());
-        self.out(frame, ghost)
-    }
-
-    /// Takes a frame out; true if it was sampled.
-    pub(super) fn remove(&mut self, frame: Frame) -> bool {
-        self.unlink(frame);
-        self.out(frame, None).sampled
-    }
-
-    /// Takes a frame out of its queue.
-    #[inline]
-    fn unlink(&mut self, frame: Frame) {
-        let queue = self.state[frame as usize] & QUEUE;
-        self.queues[place(queue)].unlink(&mut self.links, frame);
     }
 
     pub(super) fn capacity(&self) -> usize {
@@ -530,16 +374,19 @@ impl<L: FrameLinks> QueuesOver<L> {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.queues.iter().map(List::len).sum()
+        [SMALL, FIRST, MAIN, WAITS]
+            .map(|queue| self.lists.len(queue))
+            .iter()
+            .sum()
     }
 
     pub(super) fn explain(&self) -> [(&'static str, f64); 6] {
         [
-            ("first queue", self.queue(FIRST).len()),
-            ("small queue", self.queue(SMALL).len()),
+            ("first queue", self.lists.len(FIRST)),
+            ("small queue", self.lists.len(SMALL)),
             ("small queue, target", self.target),
-            ("main queue", self.queue(MAIN).len()),
-            ("waiting", self.queue(WAITS).len()),
+            ("main queue", self.lists.len(MAIN)),
+            ("waiting", self.lists.len(WAITS)),
             ("ghosts", self.ghosts.len()),
         ]
         .map(|(name, value)| (name, value as f64))
@@ -557,10 +404,10 @@ impl<L: FrameLinks> QueuesOver<L> {
         self.ghosts.has(at).then_some(at)
     }
 
-    /// The same, of a ghost that did not come back.
+    /// The latest ghost's number, and how many up to it are remembered if they did not come back.
     #[inline]
-    pub(super) fn in_reach(&self, low: u32, bits: u32) -> bool {
-        self.ghosts.in_reach(self.number(low, bits))
+    pub(super) fn reach(&self) -> (u32, u32) {
+        self.ghosts.reach()
     }
 
     /// Bits of a number that say which ghost it is.
@@ -569,45 +416,112 @@ impl<L: FrameLinks> QueuesOver<L> {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        self.links.bytes()
-            + self.state.capacity()
-            + self.stamp.capacity() * size_of::<u32>()
-            + self.ghosts.bytes()
-            + self.worth.bytes()
+        self.lists.bytes() + self.ghosts.bytes() + self.worth.bytes()
     }
 
     pub(super) fn check(&self) -> Result<(), String> {
-        for (queue, name) in [
-            (FIRST, "first queue"),
-            (SMALL, "small queue"),
-            (MAIN, "main queue"),
-            (WAITS, "queue of those that wait"),
-        ] {
-            let list = self.queue(queue);
-            list.check(&self.links, name)?;
-            let wrong = |&frame: &Frame| self.state[frame as usize] & (QUEUE | IN) != queue | IN;
-            if let Some(frame) = list.iter(&self.links).find(wrong) {
-                return Err(format!("frame {frame} of the {name} says otherwise"));
-            }
-        }
-        let said = self.state.iter().filter(|&&state| state & IN != 0).count();
-        if said != self.len() {
-            return Err(format!(
-                "{said} frames are marked as in, {} are in the queues",
-                self.len()
-            ));
-        }
+        self.lists.check()?;
         self.ghosts.check()
     }
 }
 
 impl Queues {
+    /// Says of a frame that its uses are to be shown to the miniatures.
+    pub(super) fn mark_sampled(&mut self, frame: Frame) {
+        let state = self.lists.state(frame);
+        self.lists.set_state(frame, state | SAMPLED);
+    }
+
+    pub(super) fn forget_samples(&mut self) {
+        self.lists.forget_samples(SAMPLED);
+    }
+
+    /// A use under LRU: the block is the newest, whatever queue it is in.
+    fn renew(&mut self, frame: Frame) {
+        let state = self.lists.state(frame);
+        if state & QUEUE == WAITS {
+            return self.awaited_use(frame);
+        }
+        if state & (QUEUE | USES) == FIRST {
+            self.worth.used(self.lists.stamp(frame));
+        }
+        let uses = (state & USES).min(USES - 1) + 1;
+        if self.lists.newest(SMALL) == frame {
+            return self.lists.set_state(frame, state & !USES | uses);
+        }
+        self.lists.unlink(frame);
+        self.enter_small(frame, state & (IN | SAMPLED) | uses);
+    }
+
+    /// Would another use change nothing? Until something leaves or the state is otherwise changed.
+    #[inline]
+    pub(super) fn settled(&self, frame: Frame) -> bool {
+        let state = self.lists.state(frame);
+        if self.lru {
+            return state & USES == USES && self.lists.newest(SMALL) == frame;
+        }
+        if state & QUEUE == MAIN {
+            return state & USES == USES && self.lists.stamp(frame) == self.ghosts.evictions();
+        }
+        let echo = self.arrivals.wrapping_sub(self.lists.stamp(frame)) < self.window;
+        state & QUEUE != WAITS && (echo || state & USES == USES)
+    }
+
+    #[inline]
+    pub(super) fn is_sampled(&self, frame: Frame) -> bool {
+        self.lists.state(frame) & SAMPLED != 0
+    }
+
+    /// Waits apart?
+    #[inline]
+    pub(super) fn waits(&self, frame: Frame) -> bool {
+        self.lists.state(frame) & QUEUE == WAITS
+    }
+
+    /// The first use of what readahead brought is what an insertion on demand is to others.
+    #[cold]
+    fn awaited_use(&mut self, frame: Frame) {
+        let state = self.lists.unlink(frame);
+        if state & RETURNING != 0 {
+            self.enter_again(frame, state & !RETURNING);
+        } else {
+            self.enter(frame, state);
+        }
+    }
+
+    /// A frame is not looked at until it is unparked. It waits apart, as one whose turn came while it had to stay.
+    pub(super) fn park(&mut self, frame: Frame) {
+        if !self.waits(frame) {
+            let state = self.lists.unlink(frame);
+            self.wait(frame, state | RETURNING);
+        }
+        self.lists.park(frame);
+        self.fit();
+    }
+
+    pub(super) fn unpark(&mut self, frame: Frame) {
+        self.lists.set_stamp(frame, self.came);
+        self.lists.unpark(frame);
+        self.fit();
+    }
+
+    /// Takes a frame out whose block comes back with new contents. It leaves a ghost if it was used again.
+    pub(super) fn invalidate(&mut self, frame: Frame) -> Out {
+        let was = self.lists.unlink(frame);
+        let used = was & QUEUE == MAIN || was & (RETURNING | USES) != 0;
+        let ghost = used.then(|| self.ghosts.push());
+        Self::out(frame, was, ghost)
+    }
+
+    /// Takes a frame out; true if it was sampled.
+    pub(super) fn remove(&mut self, frame: Frame) -> bool {
+        self.lists.unlink(frame) & SAMPLED != 0
+    }
+
     pub(super) fn resize(&mut self, capacity: usize) -> Result<(), PolicyError> {
         let ghosts = Ghosts::new(most_ghosts(capacity))?;
         self.worth.resize(ghosts.numbers())?;
-        self.links.grow(capacity)?;
-        grow(&mut self.state, capacity, 0)?;
-        grow(&mut self.stamp, capacity, 0)?;
+        self.lists.grow(capacity)?;
         // Stamps count from the old ghosts on; what was remembered is lost.
         self.ghosts = ghosts.starting_at(self.ghosts.evictions());
         self.capacity = capacity;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 
 use super::super::knobs::Knobs;
-use super::{FIRST, MAIN, Queues, SMALL, WAITS};
+use super::{FIRST, Fifos, Lists, MAIN, Queues, QueuesOver, Recency, SMALL, WAITS};
 use crate::FrameState;
 
 /// A small queue of this many thousandths.
@@ -35,8 +35,8 @@ fn what_comes_back_soon_enough_goes_to_the_main_queue() {
     core.insert(0, true, false);
     assert_eq!(
         (
-            core.queue(FIRST).len() + core.queue(SMALL).len(),
-            core.queue(MAIN).len()
+            core.lists.len(FIRST) + core.lists.len(SMALL),
+            core.lists.len(MAIN)
         ),
         (3, 1)
     );
@@ -131,10 +131,55 @@ proptest! {
                 _ => {}
             }
             core.check().unwrap();
-            let lengths = [core.queue(FIRST).len(), core.queue(SMALL).len(), core.queue(MAIN).len(), core.queue(WAITS).len()];
+            let lengths = [core.lists.len(FIRST), core.lists.len(SMALL), core.lists.len(MAIN), core.lists.len(WAITS)];
             let plains = [plain.first.len(), plain.small.len(), plain.main.len(), plain.waiting.len()];
             prop_assert_eq!(lengths, plains);
         }
+    }
+}
+
+/// Uses and arrivals in the queues of a miniature and in those of a cache in which every frame may leave.
+fn miniature_and_cache<L: Lists>(capacity: u32, knobs: Knobs, steps: &[(bool, u32)]) {
+    let mut cache = Queues::new(capacity as usize, knobs).unwrap();
+    let mut miniature = QueuesOver::<L>::new(capacity as usize, knobs).unwrap();
+    let (mut filled, mut latest) = (0, 0);
+    for &(comes, number) in steps {
+        if !comes && filled > 0 {
+            cache.touch(number % filled);
+            miniature.touch(number % filled);
+            continue;
+        }
+        let at = u32::wrapping_sub(latest, number % (2 * capacity));
+        let returns = cache.returns(at);
+        assert_eq!(miniature.returns(at), returns);
+        let frame = if filled < capacity {
+            filled += 1;
+            filled - 1
+        } else {
+            let out = cache.evict(|_, _| FrameState::Clean).unwrap();
+            assert_eq!(miniature.evict(|_, _| FrameState::Clean), Some(out));
+            latest = out.ghost.unwrap_or(latest);
+            out.frame
+        };
+        cache.insert(frame, returns, false);
+        miniature.insert(frame, returns, false);
+        assert_eq!(miniature.reach(), cache.reach());
+        miniature.check().unwrap();
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_miniature_decides_as_the_cache_does(
+        steps in proptest::collection::vec((any::<bool>(), any::<u32>()), 1..800),
+        small in 1_u32..500,
+        contest in any::<bool>(),
+        capacity in 1_u32..40,
+    ) {
+        let fifos = Knobs { small, ghosts: 1500, contest };
+        let lru = Knobs { small: 1000, ghosts: 900, contest: false };
+        miniature_and_cache::<Fifos>(capacity, fifos, &steps);
+        miniature_and_cache::<Recency>(capacity, lru, &steps);
     }
 }
 
@@ -309,7 +354,7 @@ fn what_came_first_stays_until_others_come_back_in_its_stead() {
     let mut core = Queues::new(100, knobs).unwrap();
     let leave = |core: &mut Queues| core.evict(|_, _| FrameState::Clean).unwrap();
     (0..100).for_each(|frame| core.insert(frame, false, false));
-    assert_eq!((core.queue(FIRST).len(), core.queue(SMALL).len()), (90, 10));
+    assert_eq!((core.lists.len(FIRST), core.lists.len(SMALL)), (90, 10));
     // What came last leaves first, and nothing tells otherwise.
     let mut numbers = Vec::new();
     for _ in 0..20 {
@@ -317,39 +362,36 @@ fn what_came_first_stays_until_others_come_back_in_its_stead() {
         numbers.extend(out.ghost);
         core.insert(out.frame, false, false);
     }
-    assert_eq!((core.queue(FIRST).len(), core.queue(SMALL).len()), (90, 10));
+    assert_eq!((core.lists.len(FIRST), core.lists.len(SMALL)), (90, 10));
     // A few come back, one after the other: from then on the oldest of all leave.
     for at in numbers {
         let out = leave(&mut core);
         assert!(core.returns(at));
         core.insert(out.frame, true, false);
     }
-    let (first, small) = (core.queue(FIRST).len(), core.queue(SMALL).len());
+    let (first, small) = (core.lists.len(FIRST), core.lists.len(SMALL));
     for _ in 0..10 {
         let out = leave(&mut core);
         core.insert(out.frame, false, false);
     }
     assert_eq!(
-        (
-            first - core.queue(FIRST).len(),
-            core.queue(SMALL).len() - small
-        ),
+        (first - core.lists.len(FIRST), core.lists.len(SMALL) - small),
         (10, 10)
     );
     // (A period is four departures here.) Uses of those that would have left by now speak for the rest of the first ones: what leaves is late again.
     for frame in 0..90 {
         core.touch(frame);
     }
-    let first = core.queue(FIRST).len();
+    let first = core.lists.len(FIRST);
     assert!(first > 50);
     for _ in 0..8 {
         let out = leave(&mut core);
         core.insert(out.frame, false, false);
     }
-    let first = core.queue(FIRST).len();
+    let first = core.lists.len(FIRST);
     let out = leave(&mut core);
     assert!(
-        out.ghost.is_some() && core.queue(FIRST).len() == first,
+        out.ghost.is_some() && core.lists.len(FIRST) == first,
         "{core:?}"
     );
     core.check().unwrap();
@@ -364,7 +406,7 @@ fn a_shorter_small_queue_gives_its_oldest_to_the_first_ones_that_stay() {
         let out = core.evict(|_, _| FrameState::Clean).unwrap();
         core.insert(out.frame, false, false);
     }
-    assert_eq!((core.queue(FIRST).len(), core.queue(SMALL).len()), (98, 2));
+    assert_eq!((core.lists.len(FIRST), core.lists.len(SMALL)), (98, 2));
     core.check().unwrap();
 }
 
@@ -392,11 +434,11 @@ fn what_may_not_leave_in_its_turn_waits_for_a_quarter_of_the_frames() {
             (gone, asked)
         };
         let (gone, asked) = turns(&mut core, &[91, 93]);
-        assert_eq!((gone[0], core.queue(WAITS).len(), asked), (90, 2, vec![]));
+        assert_eq!((gone[0], core.lists.len(WAITS), asked), (90, 2, vec![]));
         assert!(!gone.contains(&91) && !gone.contains(&93), "{gone:?}");
         // A use takes one of them to the main queue. The other one is to be written, and waits again.
         core.touch(91);
-        assert_eq!((core.queue(WAITS).len(), core.queue(MAIN).len()), (1, 1));
+        assert_eq!((core.lists.len(WAITS), core.lists.len(MAIN)), (1, 1));
         let (gone, asked) = turns(&mut core, &[93]);
         assert_eq!((gone.contains(&93), asked), (false, vec![93]));
         // As soon as it may, it leaves.
