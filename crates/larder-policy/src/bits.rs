@@ -8,11 +8,10 @@ use larder_base::table::table;
 pub(super) struct Bits(Vec<u64>);
 
 impl Bits {
-    /// At least `bits` of them and 64, clear or set.
-    pub(super) fn new(bits: usize, set: bool) -> Result<Self, PolicyError> {
+    /// At least `bits` of them and 64, all clear.
+    pub(super) fn new(bits: usize) -> Result<Self, PolicyError> {
         let words = bits.div_ceil(64).checked_next_power_of_two();
-        let word = if set { u64::MAX } else { 0 };
-        Ok(Self(table(words.unwrap_or(usize::MAX), word)?))
+        Ok(Self(table(words.unwrap_or(usize::MAX), 0)?))
     }
 
     /// How many there are.

@@ -81,7 +81,7 @@ impl Departures {
         if span as u64 <= self.gone.len() {
             return Ok(());
         }
-        let mut wider = Bits::new(span, false)?;
+        let mut wider = Bits::new(span)?;
         for departure in self.oldest..self.next {
             if self.gone.get(departure) {
                 wider.set(departure);

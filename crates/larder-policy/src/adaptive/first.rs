@@ -96,5 +96,5 @@ impl First {
 
 /// A bit for each period of the numbers, and as many more, since the latest numbers may begin within one.
 fn periods(numbers: usize, bits: u32) -> Result<Bits, PolicyError> {
-    Bits::new((2 * numbers) >> bits, false)
+    Bits::new((2 * numbers) >> bits)
 }

@@ -28,7 +28,7 @@ pub(super) struct Ghosts {
 impl Ghosts {
     /// Room for `most` ghosts: twice as many numbers, at most 2^31.
     pub(super) fn new(most: usize) -> Result<Self, PolicyError> {
-        let back = Bits::new((most.max(32) * 2).min(MOST_NUMBERS), false)?;
+        let back = Bits::new((most.max(32) * 2).min(MOST_NUMBERS))?;
         let numbers = back.len() as u32;
         Ok(Self {
             back,
