@@ -284,7 +284,7 @@ typedef struct larder_blocks_handle larder_blocks_handle;
 typedef struct larder_cache larder_cache;
 
 /**
- * Two magazines of objects that only their owner uses: no lock, no atomic instruction. It may move between threads, but only one may
+ * A magazine of objects that only their owner uses: no lock, no atomic instruction. It may move between threads, but only one may
  * use it at a time, and no callback may use the handle that called it. It keeps its cache.
  */
 typedef struct larder_cache_handle larder_cache_handle;
@@ -314,7 +314,7 @@ typedef struct larder_heap larder_heap;
 typedef struct larder_ids larder_ids;
 
 /**
- * Two magazines of pages that only their owner uses: no lock, no atomic instruction. It may move between threads, but only one
+ * A magazine of pages that only their owner uses: no lock, no atomic instruction. It may move between threads, but only one
  * may use it at a time. It keeps its pool open.
  */
 typedef struct larder_page_handle larder_page_handle;
