@@ -16,7 +16,7 @@ use super::classes::{Classes, Quiet};
 use super::error::AllocError;
 use super::resize::run_bytes;
 use crate::magazine::OwnMagazine;
-use crate::objects::{KEPT, Misuse, ObjectError, RawCache, View};
+use crate::objects::{KEPT, Misuse, ObjectError, PLACE_BYTES, RawCache, View};
 
 /// Bytes of free objects in the magazines of a class from which on they are collected: with fewer, hardly a slab becomes whole.
 const LEAST: usize = 16 << 10;
@@ -32,7 +32,7 @@ const SPARING: u8 = 4;
 /// A request that takes less than all but this share of the run gets another. A long run has a fifth more than was asked for at most.
 const KEPT_SHARE: usize = 4;
 /// One for each number that a page's owner may have as a class of these. Models have no kept numbers.
-const MAGAZINES: usize = if KEPT > CLASSES { KEPT } else { CLASSES + 1 };
+const PLACES: usize = if KEPT > CLASSES { KEPT } else { CLASSES + 1 };
 
 /// A heap of one owner: magazines for every size class, made when they are needed. It moves between threads, and needs
 /// no lock, no atomic instruction and no thread-local: what Michael Maraist sketched in 2001 as the allocator that an
@@ -65,7 +65,7 @@ const MAGAZINES: usize = if KEPT > CLASSES { KEPT } else { CLASSES + 1 };
 /// [`classes`](Self::classes) were cloned, they go with the last of these.
 #[repr(C)]
 pub struct Heap {
-    /// First, and its magazines too, so that a class's is one sum away.
+    /// First, and its classes too, so that a class's magazine is one sum away.
     inner: UnsafeCell<Inner>,
     classes: Classes,
     /// The owners of the pages of the classes' family, at hand.
@@ -78,14 +78,23 @@ pub struct Heap {
 struct Inner {
     /// By the number of the class's cache, from 1 on. The others never have an object and never room: they are for addresses that no
     /// class has.
-    magazines: [OwnMagazine; MAGAZINES],
-    /// Exchanges of magazines with the depot and the slabs since the last collection.
-    exchanges: [u32; CLASSES],
-    /// Exchanges of a class that are left before it has magazines: its objects come from the CPU's stock, one by one, and go there.
-    sparing: [u8; CLASSES],
+    classes: [OfClass; PLACES],
     kept: Kept,
     account: Account,
 }
+
+/// What the heap has of a class.
+#[derive(Debug)]
+#[repr(C)]
+struct OfClass {
+    magazine: OwnMagazine,
+    /// Exchanges with the depot and the slabs since the last collection.
+    exchanges: u32,
+    /// Exchanges that are left before it has a magazine: its objects come from the CPU's stock, one by one, and go there.
+    sparing: u8,
+}
+
+const _: () = assert!(size_of::<OfClass>() == PLACE_BYTES);
 
 /// The run of pages that was freed last, until the next request for one, the next growth of memory or the next interval. It is charged.
 #[derive(Default)]
@@ -112,9 +121,13 @@ impl Heap {
         account.collections = classes.growth().collections();
         Self {
             inner: UnsafeCell::new(Inner {
-                magazines: [const { OwnMagazine::none() }; MAGAZINES],
-                exchanges: [0; CLASSES],
-                sparing: [0; CLASSES],
+                classes: [const {
+                    OfClass {
+                        magazine: OwnMagazine::none(),
+                        exchanges: 0,
+                        sparing: 0,
+                    }
+                }; PLACES],
                 kept: Kept::default(),
                 account,
             }),
@@ -126,15 +139,16 @@ impl Heap {
 
     /// One of many heaps that may rest: a class that is used once or twice leaves nothing in it.
     pub(super) fn sparing(classes: &Classes) -> Self {
-        let mut this = Self::new(classes);
-        this.inner.get_mut().sparing = [SPARING; CLASSES];
+        let this = Self::new(classes);
+        for class in 0..CLASSES {
+            this.of(class).sparing = SPARING;
+        }
         this
     }
 
     /// Whether a class has no magazines yet, and gets none for this exchange.
     fn spares(&self, class: usize) -> bool {
-        // SAFETY: as in `magazine`.
-        let left = unsafe { &mut (*self.inner.get()).sparing[class] };
+        let left = &mut self.of(class).sparing;
         let spares = *left > 0;
         *left = left.saturating_sub(1);
         spares && self.magazine(class).is_none()
@@ -407,32 +421,33 @@ impl Heap {
         }
     }
 
-    /// The magazines of a class. The borrow must end before anything else of this heap is called.
+    /// What there is of a class. The borrow must end before anything else of this heap is called.
+    #[inline(always)]
+    #[allow(clippy::mut_from_ref)]
+    fn of(&self, class: usize) -> &mut OfClass {
+        // SAFETY: the heap is not `Sync`, so only this thread is here; no caller keeps the borrow over a call that could
+        // come back to this heap.
+        unsafe { &mut (*self.inner.get()).classes[class + 1] }
+    }
+
+    /// The magazine of a class. The borrow ends as that of [`of`](Self::of).
     #[inline(always)]
     #[allow(clippy::mut_from_ref)]
     pub(super) fn magazine(&self, class: usize) -> &mut OwnMagazine {
-        // SAFETY: the heap is not `Sync`, so only this thread is here; no caller keeps the borrow over a call that could
-        // come back to this heap.
-        unsafe { &mut (*self.inner.get()).magazines[class + 1] }
-    }
-
-    #[allow(clippy::mut_from_ref)]
-    pub(super) fn exchanges(&self, class: usize) -> &mut u32 {
-        // SAFETY: as in `magazine`.
-        unsafe { &mut (*self.inner.get()).exchanges[class] }
+        &mut self.of(class).magazine
     }
 
     #[inline(always)]
     #[allow(clippy::mut_from_ref)]
     pub(super) fn account(&self) -> &mut Account {
-        // SAFETY: as in `magazine`.
+        // SAFETY: as in `of`.
         unsafe { &mut (*self.inner.get()).account }
     }
 
     #[inline(always)]
     #[allow(clippy::mut_from_ref)]
     fn kept(&self) -> &mut Kept {
-        // SAFETY: as in `magazine`.
+        // SAFETY: as in `of`.
         unsafe { &mut (*self.inner.get()).kept }
     }
 
@@ -584,8 +599,8 @@ impl Heap {
         // SAFETY: the classes own the family.
         let owner = usize::from(unsafe { self.view.owner(at) });
         if owner < KEPT {
-            // SAFETY: as in `magazine`. No owner has no room; other caches than these, whose numbers are not kept for them, are looked up.
-            return unsafe { (*self.inner.get()).magazines[owner].try_put(at) };
+            // SAFETY: as in `of`. No owner has no room; other caches than these, whose numbers are not kept for them, are looked up.
+            return unsafe { (*self.inner.get()).classes[owner].magazine.try_put(at) };
         }
         // SAFETY: the caller's promise.
         unsafe { self.try_keep(object.as_ptr()) }
@@ -608,16 +623,16 @@ impl Heap {
     #[inline(always)]
     pub(super) unsafe fn try_put_marked(&self, object: *mut u8) -> bool {
         // SAFETY: the classes own the family.
-        let Some((mark, magazine)) = (unsafe { self.view.mark_at(object as usize) }) else {
+        let Some((mark, place)) = (unsafe { self.view.mark_at(object as usize) }) else {
             return false;
         };
-        // SAFETY: as in `magazine`: the distance is that of one of so many magazines.
-        let magazine = unsafe {
-            &mut *(&raw mut (*self.inner.get()).magazines)
-                .byte_add(magazine)
-                .cast::<OwnMagazine>()
+        // SAFETY: as in `of`: the distance is that of one of so many places.
+        let of = unsafe {
+            &mut *(&raw mut (*self.inner.get()).classes)
+                .byte_add(place)
+                .cast::<OfClass>()
         };
-        let put = mark.load(Ordering::Relaxed) != 0 && magazine.try_put(object as usize);
+        let put = mark.load(Ordering::Relaxed) != 0 && of.magazine.try_put(object as usize);
         if put {
             mark.store(0, Ordering::Relaxed);
         }
@@ -631,10 +646,10 @@ impl Heap {
     #[inline(always)]
     pub(super) unsafe fn try_put_marked_as(&self, object: *mut u8, class: usize) -> bool {
         // SAFETY: the classes own the family.
-        let Some((mark, magazine)) = (unsafe { self.view.mark_at(object as usize) }) else {
+        let Some((mark, place)) = (unsafe { self.view.mark_at(object as usize) }) else {
             return false;
         };
-        let put = magazine == (class + 1) * size_of::<OwnMagazine>()
+        let put = place == (class + 1) * PLACE_BYTES
             && mark.load(Ordering::Relaxed) != 0
             && self.magazine(class).try_put(object as usize);
         if put {
@@ -722,7 +737,7 @@ impl Heap {
         cache: &RawCache,
         f: impl FnOnce(&mut OwnMagazine) -> T,
     ) -> T {
-        *self.exchanges(class) += 1;
+        self.of(class).exchanges += 1;
         let mut magazine = core::mem::replace(self.magazine(class), OwnMagazine::none());
         let result = f(&mut magazine);
         let mut late = core::mem::replace(self.magazine(class), magazine);
@@ -765,7 +780,7 @@ impl Heap {
             // Not enough for a magazine's worth: one, from the CPU's stock.
             (cache.get()?.as_ptr() as usize, 1)
         } else if let Some(inherited) = self.magazine(class).inherit(cache.stock()) {
-            *self.exchanges(class) += 1;
+            self.of(class).exchanges += 1;
             inherited
         } else if !zeroed && self.spares(class) {
             (cache.get()?.as_ptr() as usize, 1)
@@ -959,7 +974,7 @@ impl Heap {
 
     /// Which classes exchanged magazines seldom since the last call.
     fn take_quiet(&self) -> Quiet {
-        core::array::from_fn(|class| core::mem::take(self.exchanges(class)) < BUSY)
+        core::array::from_fn(|class| core::mem::take(&mut self.of(class).exchanges) < BUSY)
     }
 
     /// Gives the magazines of quiet classes to the depot that hold much.

@@ -66,7 +66,7 @@ pub use error::{Misuse, ObjectError};
 pub use family::{Family, FamilyBuilder, Owner};
 pub use handle::RawHandle;
 pub(crate) use large_list::LargeList;
-pub(crate) use map::View;
+pub(crate) use map::{PLACE_BYTES, View};
 pub use raw::RawCache;
 pub use shape::MAX_OBJECT;
 pub use stats::{CacheStats, Name};
