@@ -1,6 +1,7 @@
 //! Commands to a mount, by a socket of its user: one line of JSON each, and one for the answer.
 
 use std::io::{self, BufRead, BufReader, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -8,7 +9,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rustix::net::sockopt::Timeout;
+use rustix::io::Errno;
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use serde::{Deserialize, Serialize};
 
 use crate::attach::{all_mounted, is_mounted};
@@ -49,7 +52,7 @@ enum Answer {
     Failed(String),
 }
 
-/// For the answer of one of all mounts.
+/// For a place in a socket's queue, and for the answer of one of all mounts.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// So often a mount looks whether its socket is still there.
@@ -103,6 +106,30 @@ pub(crate) struct Socket {
     made: (u64, u64),
 }
 
+/// A connection to a socket. Where a process stands still, the queue of its socket has no room in the end, and a plain `connect` waits
+/// for room for ever. This one waits [`PATIENCE`].
+///
+/// # Errors
+/// Those of the system; `WouldBlock`: the queue has no room.
+pub(crate) fn connected(path: &Path) -> io::Result<UnixStream> {
+    let address = SocketAddrUnix::new(path)?;
+    let (kind, flags) = (SocketType::STREAM, SocketFlags::CLOEXEC);
+    let socket: OwnedFd = rustix::net::socket_with(AddressFamily::UNIX, kind, flags, None)?;
+    // The time for sending is that for connecting too.
+    set_socket_timeout(&socket, Timeout::Send, Some(PATIENCE))?;
+    rustix::io::retry_on_intr(|| rustix::net::connect(&socket, &address)).map_err(|error| {
+        match error {
+            Errno::AGAIN => {
+                let text = "its process stands still, and its queue has no room";
+                io::Error::new(io::ErrorKind::WouldBlock, text)
+            }
+            error => error.into(),
+        }
+    })?;
+    set_socket_timeout(&socket, Timeout::Send, None)?;
+    Ok(socket.into())
+}
+
 fn made(path: &Path) -> io::Result<(u64, u64)> {
     let found = std::fs::symlink_metadata(path)?;
     Ok((found.dev(), found.ino()))
@@ -111,7 +138,12 @@ fn made(path: &Path) -> io::Result<(u64, u64)> {
 impl Socket {
     pub(crate) fn new(mountpoint: &Path) -> io::Result<Self> {
         let path = own_directory()?.join(socket_name(mountpoint));
-        if UnixStream::connect(&path).is_ok() {
+        // A queue without room has a listener too, which stands still.
+        let listens = match connected(&path) {
+            Ok(_) => true,
+            Err(error) => error.kind() == io::ErrorKind::WouldBlock,
+        };
+        if listens {
             let text = format!(
                 "another mount listens for {}; unmount it first",
                 mountpoint.display()
@@ -124,7 +156,7 @@ impl Socket {
             _ => {}
         }
         let listener = UnixListener::bind(&path)?;
-        rustix::net::sockopt::set_socket_timeout(&listener, Timeout::Recv, Some(LOOK))?;
+        set_socket_timeout(&listener, Timeout::Recv, Some(LOOK))?;
         Ok(Self {
             listener,
             mountpoint: mountpoint.to_owned(),
@@ -224,7 +256,7 @@ impl Control {
     }
 
     fn stream(&self) -> Result<UnixStream, FsError> {
-        UnixStream::connect(&self.path).map_err(|error| {
+        connected(&self.path).map_err(|error| {
             if !is_mounted(&self.mountpoint) {
                 return self.none(error);
             }
@@ -352,4 +384,37 @@ pub fn unanswered(answered: &[MountStats]) -> Vec<PathBuf> {
     let mut all = all_mounted(rustix::process::geteuid().as_raw());
     all.retain(|path| answered.iter().all(|mount| mount.mountpoint != *path));
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listener_that_stands_still_keeps_no_caller_for_ever() {
+        let outer = tempfile::tempdir().unwrap();
+        let path = outer.path().join("socket");
+        let listener = UnixListener::bind(&path).unwrap();
+        rustix::net::listen(&listener, 0).unwrap();
+        let address = SocketAddrUnix::new(&path).unwrap();
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let mut waiting = Vec::new();
+        loop {
+            let (family, kind) = (AddressFamily::UNIX, SocketType::STREAM);
+            let socket = rustix::net::socket_with(family, kind, flags, None).unwrap();
+            match rustix::net::connect(&socket, &address) {
+                Ok(()) => waiting.push(socket),
+                Err(error) => break assert_eq!(error, Errno::AGAIN),
+            }
+        }
+        let (sender, ended) = std::sync::mpsc::channel();
+        let at = path.clone();
+        std::thread::spawn(move || sender.send(connected(&at).unwrap_err().kind()));
+        let kind = ended.recv_timeout(Duration::from_secs(60));
+        assert_eq!(kind, Ok(io::ErrorKind::WouldBlock));
+        // With room it is a connection as any other.
+        listener.accept().unwrap();
+        let stream = connected(&path).unwrap();
+        assert_eq!(stream.write_timeout().unwrap(), None);
+    }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Duration;
 
-use larder_cache::{BlockRef, CacheError, CacheHandle, CachedFile};
+use larder_cache::{BlockRef, CacheError, CacheHandle, CachedFile, TenantId};
 use parking_lot::{RwLockReadGuard, RwLockWriteGuard};
 use rustix::fs::{FallocateFlags, Mode as Permissions, SeekFrom};
 use rustix::io::Errno;
@@ -14,6 +14,7 @@ use rustix::io::Errno;
 use crate::filesystem::{FileSystem, Ours, STARTERS, errno};
 use crate::inode::{Inode, Opened};
 use crate::options::Coherence;
+use crate::source::in_place;
 use crate::system::Sys;
 use crate::transport::BackingId;
 
@@ -25,6 +26,7 @@ pub(crate) struct OpenFile {
     pub(crate) opened: Arc<Opened>,
     /// This opener's own, so that it learns of failed writes by itself.
     cached: CachedFile,
+    tenant: TenantId,
     appends: bool,
     /// Each write is synced, with its attributes if the second is true.
     syncs: Option<bool>,
@@ -32,8 +34,12 @@ pub(crate) struct OpenFile {
     pub(crate) passthrough: OnceLock<Arc<BackingId>>,
 }
 
-fn shared(inode: &Inode) -> RwLockReadGuard<'_, ()> {
-    inode.io.read()
+/// None if another thread has the file and this one must not wait.
+fn shared(inode: &Inode, may_wait: bool) -> Option<RwLockReadGuard<'_, ()>> {
+    match may_wait {
+        true => Some(inode.io.read()),
+        false => inode.io.try_read(),
+    }
 }
 
 fn alone(inode: &Inode) -> RwLockWriteGuard<'_, ()> {
@@ -44,9 +50,10 @@ fn alone(inode: &Inode) -> RwLockWriteGuard<'_, ()> {
 struct Steady(Arc<OpenFile>);
 
 impl Steady {
-    fn new(file: &Arc<OpenFile>) -> Self {
-        std::mem::forget(shared(&file.inode));
-        Self(Arc::clone(file))
+    /// None if another thread has the file and this one must not wait.
+    fn new(file: &Arc<OpenFile>, may_wait: bool) -> Option<Self> {
+        std::mem::forget(shared(&file.inode, may_wait)?);
+        Some(Self(Arc::clone(file)))
     }
 }
 
@@ -56,6 +63,25 @@ impl Drop for Steady {
         // feature `send_guard` is for.
         unsafe { self.0.inode.io.force_unlock_read() }
     }
+}
+
+/// What becomes of a read.
+pub(crate) enum Read<T> {
+    /// All was in memory.
+    Done(T),
+    /// Another thread has the file.
+    Locked,
+    Missed(Reading),
+}
+
+/// What a program writes.
+pub(crate) struct Write<'d> {
+    pub(crate) offset: u64,
+    pub(crate) data: &'d [u8],
+    /// The kernel kept it of a mapping.
+    pub(crate) cached: bool,
+    /// The program may not keep the file's right to run as its owner.
+    pub(crate) kill_ids: bool,
 }
 
 /// A read of which not all is in memory.
@@ -69,6 +95,11 @@ pub(crate) struct Reading {
 impl Reading {
     fn cached(&self) -> &CachedFile {
         &self.file.0.cached
+    }
+
+    /// Bytes that it is for.
+    pub(crate) fn len(&self) -> u64 {
+        self.len as u64
     }
 
     fn blocks(&self) -> Range<u64> {
@@ -179,6 +210,7 @@ impl FileSystem {
                     inode: Arc::clone(inode),
                     opened,
                     cached,
+                    tenant: self.tenant(inode),
                     appends: has(libc::O_APPEND),
                     syncs,
                     passthrough: OnceLock::new(),
@@ -221,17 +253,22 @@ impl FileSystem {
         self.write_back(&file.inode, &file.opened)
     }
 
-    /// Reads, if all is in memory, and hands the pieces to `reply`. Else the read is yet to be done.
+    /// Reads, if all is in memory, and hands the pieces to `reply`. Else the read is yet to be done. Unless it `may_wait`, it waits for no
+    /// other thread.
     pub(crate) fn read<T>(
         &self,
         handle: &mut CacheHandle,
         file: &Arc<OpenFile>,
         offset: u64,
         len: usize,
+        may_wait: bool,
         reply: impl FnOnce(&[&[u8]]) -> T,
-    ) -> Sys<Result<T, Reading>> {
+    ) -> Sys<Read<T>> {
+        let Some(steady) = Steady::new(file, may_wait) else {
+            return Ok(Read::Locked);
+        };
         let mut reading = Reading {
-            file: Steady::new(file),
+            file: steady,
             offset,
             len,
             block: self.cache.block_size(),
@@ -239,14 +276,15 @@ impl FileSystem {
         let size = file.inode.size.load(Ordering::Acquire);
         reading.len = (len as u64).min(size.saturating_sub(offset)) as usize;
         if reading.len == 0 {
-            return Ok(Ok(reply(&[])));
+            return Ok(Read::Done(reply(&[])));
         }
+        let Some(pages) = reading.hit(handle).map_err(cache_errno)? else {
+            return Ok(Read::Missed(reading));
+        };
         self.counters
             .read_bytes
-            .fetch_add(reading.len as u64, Ordering::Relaxed);
-        let pages = reading.hit(handle).map_err(cache_errno)?;
-        let reply = pages.map(|pages| reply(&reading.pieces(&pages)));
-        Ok(reply.ok_or(reading))
+            .fetch_add(reading.len(), Ordering::Relaxed);
+        Ok(Read::Done(reply(&reading.pieces(&pages))))
     }
 
     /// Has a thread of the cache read, and hand the pieces to `reply`.
@@ -255,6 +293,9 @@ impl FileSystem {
         reading: Reading,
         reply: impl Fn(Sys<&[&[u8]]>) + Send + 'static,
     ) {
+        self.counters
+            .read_bytes
+            .fetch_add(reading.len(), Ordering::Relaxed);
         let (file, blocks) = (Arc::clone(&reading.file.0), reading.blocks());
         let cache = self.cache.clone();
         let done = move |pages: Result<Vec<BlockRef<'_>>, CacheError>| match pages {
@@ -272,38 +313,82 @@ impl FileSystem {
         starter.start_read(&file.cached, blocks, done);
     }
 
-    /// Writes, at the end if the file was opened so. `cached` is what the kernel kept of a mapping. Returns how many bytes.
+    /// Writes, at the end if the file was opened so. Returns how many bytes; none if it would wait and must not: then it is to be done
+    /// again, as a whole.
     pub(crate) fn write(
         &self,
         handle: &mut CacheHandle,
         file: &OpenFile,
-        offset: u64,
-        data: &[u8],
-        cached: bool,
-        kill_ids: bool,
-    ) -> Sys<usize> {
+        write: &Write<'_>,
+        may_wait: bool,
+    ) -> Sys<Option<usize>> {
         let inode = &file.inode;
-        let appends = file.appends && !cached;
-        let len = data.len() as u64;
-        let end = offset
+        let appends = file.appends && !write.cached;
+        let len = write.data.len() as u64;
+        let end = write
+            .offset
             .checked_add(len)
             .filter(|&end| i64::try_from(end).is_ok());
         let end = end.ok_or(Errno::FBIG)?;
-        // Beside others within the file, which does not become shorter while this is held; else alone.
-        let beside = (!appends).then(|| shared(inode));
-        let beside = beside.filter(|_| end <= inode.size.load(Ordering::Acquire));
-        let alone = beside.is_none().then(|| alone(inode));
-        let size = inode.size.load(Ordering::Acquire);
-        let offset = if appends { size } else { offset };
-        let end = offset + len;
-        if end > size && !self.reserve(end - size) {
-            return Err(Errno::NOSPC);
+        let syncs = file.syncs.is_some() || self.write_through;
+        if !may_wait && (syncs || write.kill_ids && Self::without_ids(inode).is_some()) {
+            return Ok(None);
         }
-        if kill_ids {
+        if write.kill_ids {
+            // It may find that others have changed the file, and takes the file's lock then.
             self.kill_ids(inode)?;
         }
+        // Beside others within the file, which does not become shorter while this is held; else alone.
+        let mut beside = None;
+        if !appends && end <= inode.size.load(Ordering::Acquire) {
+            beside = shared(inode, may_wait);
+            if beside.is_none() {
+                return Ok(None);
+            }
+            // The file may have become shorter in between.
+            beside = beside.filter(|_| end <= inode.size.load(Ordering::Acquire));
+        }
+        let alone = match beside {
+            Some(_) => None,
+            None if may_wait => Some(alone(inode)),
+            None => match inode.io.try_write() {
+                None => return Ok(None),
+                alone => alone,
+            },
+        };
+        let size = inode.size.load(Ordering::Acquire);
+        let offset = if appends { size } else { write.offset };
+        let end = offset + len;
+        let block = self.cache.block_size() as u64;
+        let blocks = offset / block..end.div_ceil(block);
+        let bytes = blocks.start * block..blocks.end * block;
+        let backing = &file.opened.backing;
+        let fits = self.dirties(blocks.end - blocks.start, file.tenant);
+        if !may_wait {
+            let grows = end.saturating_sub(size);
+            if !fits || backing.are_moving(&bytes) || !self.try_reserve(grows) {
+                return Ok(None);
+            }
+        } else if end > size && !self.reserve(end - size) {
+            return Err(Errno::NOSPC);
+        }
         self.changes(inode);
-        let written = self.write_blocks(handle, &file.cached, offset, data, size);
+        let data = write.data;
+        let written = match may_wait {
+            true => {
+                // A write that must not wait keeps off.
+                let _moving = backing.moving(bytes);
+                self.write_blocks(handle, &file.cached, offset, data, size)
+            }
+            false => {
+                let write = || self.write_blocks(handle, &file.cached, offset, data, size);
+                match in_place(write) {
+                    Some(written) => written,
+                    // The file does not grow: one that appends begins at the same place again.
+                    None => return Ok(None),
+                }
+            }
+        };
         let done = match written {
             (0, Err(error)) => return Err(errno(&error)),
             (done, _) => done,
@@ -318,7 +403,7 @@ impl FileSystem {
             None if self.write_through => self.write_back(inode, &file.opened)?,
             None => {}
         }
-        Ok(done)
+        Ok(Some(done))
     }
 
     /// Returns how many bytes were written, and why not all.
@@ -354,14 +439,19 @@ impl FileSystem {
         })
     }
 
-    /// A write by another than the owner takes the right to run as the owner.
-    fn kill_ids(&self, inode: &Inode) -> Sys<()> {
+    /// The mode of a file after a write by another than the owner; none if it stays.
+    fn without_ids(inode: &Inode) -> Option<u32> {
         let mode = inode.state().attr.mode;
         let group_runs = mode & libc::S_IXGRP != 0;
         let kept = mode & !libc::S_ISUID & if group_runs { !libc::S_ISGID } else { u32::MAX };
-        if mode & SET_IDS == 0 || kept == mode {
+        (mode & SET_IDS != 0 && kept != mode).then_some(kept)
+    }
+
+    /// A write by another than the owner takes the right to run as the owner.
+    fn kill_ids(&self, inode: &Inode) -> Sys<()> {
+        let Some(kept) = Self::without_ids(inode) else {
             return Ok(());
-        }
+        };
         self.source.call();
         self.proc_fds
             .chmod(inode.fd(), Permissions::from_raw_mode(kept & 0o7777))?;
@@ -553,4 +643,124 @@ fn copy_blocks(
         all.extend_from_slice(&with_room(|| handle.read(cached, index))?);
     }
     Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::MountOptions;
+
+    const BLOCK: u64 = 4096;
+
+    /// A file system whose source has a file of ten blocks, and that file, open.
+    fn with_file<T>(flags: i32, test: impl FnOnce(&FileSystem, &Arc<OpenFile>) -> T) -> T {
+        let source = tempfile::tempdir().unwrap();
+        std::fs::write(source.path().join("file"), [7; 10 * BLOCK as usize]).unwrap();
+        let system = MountOptions::new(source.path(), source.path())
+            .cache_bytes(2 << 20)
+            .prepare(source.path())
+            .unwrap();
+        let inode = system.look_up(&system.root, b"file").unwrap().inode;
+        let flags = (libc::O_RDWR | flags) as u32;
+        let (_, file, _) = system.open(&inode, flags, false).unwrap();
+        test(&system, &file)
+    }
+
+    /// Whether a write was done.
+    fn write(system: &FileSystem, file: &OpenFile, offset: u64, len: u64, may_wait: bool) -> bool {
+        let write = Write {
+            offset,
+            data: &vec![1; len as usize],
+            cached: false,
+            kill_ids: false,
+        };
+        let done = system.write(&mut system.cache.handle(), file, &write, may_wait);
+        let done = done.unwrap();
+        assert!(done.is_none_or(|done| done as u64 == len));
+        done.is_some()
+    }
+
+    #[test]
+    fn a_write_that_must_not_wait_reads_nothing() {
+        with_file(0, |system, file| {
+            let reads = || system.source.calls.reads.load(Ordering::Relaxed);
+            assert!(write(system, file, 0, BLOCK, false), "a whole block");
+            assert!(write(system, file, 100, 100, false), "a part of it");
+            // The second block stays as it is, so that it can be done again.
+            for _ in 0..3 {
+                assert!(!write(system, file, 2 * BLOCK, BLOCK + 100, false));
+            }
+            assert_eq!(reads(), 0);
+            assert_eq!(system.source.refused.load(Ordering::Relaxed), 3);
+            assert!(write(system, file, 2 * BLOCK, BLOCK + 100, true));
+            assert!(reads() > 0);
+            let before = reads();
+            assert!(write(system, file, 2 * BLOCK, BLOCK + 100, false));
+            assert_eq!(reads(), before);
+        });
+    }
+
+    #[test]
+    fn nor_does_it_wait_for_a_lock_or_a_block_on_its_way() {
+        with_file(0, |system, file| {
+            let backing = &file.opened.backing;
+            let lock = alone(&file.inode);
+            assert!(!write(system, file, 0, BLOCK, false));
+            let read = |may_wait| {
+                let handle = &mut system.cache.handle();
+                system.read(handle, file, 0, 10, may_wait, |_| {}).unwrap()
+            };
+            assert!(matches!(read(false), Read::Locked));
+            drop(lock);
+            assert!(matches!(read(false), Read::Missed(_)));
+            let lock = shared(&file.inode, true);
+            assert!(write(system, file, 0, BLOCK, false), "beside others");
+            assert!(!write(system, file, 10 * BLOCK, 1, false), "it grows");
+            drop(lock);
+            let moving = backing.moving(BLOCK + 10..BLOCK + 20);
+            assert!(!write(system, file, 0, 2 * BLOCK, false));
+            assert!(write(system, file, 0, BLOCK, false), "another block");
+            drop(moving);
+            assert!(write(system, file, 0, 2 * BLOCK, false));
+        });
+    }
+
+    #[test]
+    fn nor_for_what_the_source_has_to_write_first() {
+        with_file(libc::O_SYNC, |system, file| {
+            assert!(!write(system, file, 0, BLOCK, false));
+            assert!(write(system, file, 0, BLOCK, true));
+        });
+        with_file(0, |system, file| {
+            let dirty = || system.cache.stats().dirty as f64;
+            let share = system.cache.stats().capacity as f64 * system.dirty_share;
+            let written = || system.source.calls.writes.load(Ordering::Relaxed);
+            // Room with the source is looked for by one that may wait.
+            assert!(!write(system, file, 10 * BLOCK, BLOCK, false));
+            assert!(write(system, file, 10 * BLOCK, BLOCK, true));
+            let blocks = 11..11 + 2 * share as u64;
+            let done = |&index: &u64| write(system, file, index * BLOCK, BLOCK, false);
+            let done = blocks.clone().take_while(done).count();
+            assert!(dirty() <= share && dirty() > share - 3.0, "{}", dirty());
+            assert_eq!(written(), 0);
+            let mut rest = blocks.skip(done);
+            assert!(rest.all(|index| write(system, file, index * BLOCK, BLOCK, true)));
+            assert!(written() > 0);
+        });
+    }
+
+    #[test]
+    fn what_is_appended_is_there_once() {
+        with_file(libc::O_APPEND, |system, file| {
+            let size = || file.inode.size.load(Ordering::Relaxed);
+            assert!(write(system, file, 0, 100, true));
+            system.write_back(&file.inode, &file.opened).unwrap();
+            system.cache.trim(usize::MAX).unwrap();
+            // The first block has to be read.
+            assert!(!write(system, file, 0, 2 * BLOCK, false));
+            assert_eq!(size(), 10 * BLOCK + 100);
+            assert!(write(system, file, 0, 2 * BLOCK, true));
+            assert_eq!(size(), 12 * BLOCK + 100);
+        });
+    }
 }

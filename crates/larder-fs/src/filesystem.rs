@@ -10,14 +10,14 @@ use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use larder_cache::{BlockCache, CacheError, CacheHandle, CachedFile, FileId};
+use larder_cache::{BlockCache, CacheError, CacheHandle, CachedFile, FileId, TenantId};
 use rustix::fs::{OFlags, Timespec, Timestamps, UTIME_OMIT};
 use rustix::io::Errno;
 
 use crate::data::OpenFile;
 use crate::directories::OpenDirectory;
 use crate::folders::Folders;
-use crate::gate::Gate;
+use crate::gate::Room;
 use crate::inode::{Inode, Inodes, Opened, Seen};
 use crate::options::{Coherence, Mode};
 use crate::source::{Backing, Source};
@@ -47,6 +47,8 @@ pub(crate) struct FileSystem {
     /// How long names and attributes are believed, here and by the kernel.
     pub(crate) ttl: Duration,
     pub(crate) write_through: bool,
+    /// Most of the cache that is dirty.
+    pub(crate) dirty_share: f64,
     pub(crate) close_to_open: bool,
     /// The source has access control lists.
     pub(crate) acl: bool,
@@ -64,12 +66,13 @@ pub(crate) struct FileSystem {
     pub(crate) notes: Notes,
     /// Inodes whose data is open, or was a moment ago.
     pub(crate) active: Mutex<HashMap<u64, Arc<Inode>>>,
-    pub(crate) gate: Arc<Gate>,
     pub(crate) waiting: Arc<Waiting>,
     /// Begin the reads that wait. All reads of a file go through the same one, by whatever thread they come, so that it sees which
     /// are sequential.
     pub(crate) starters: [Mutex<CacheHandle>; STARTERS],
     pub(crate) folders: Folders,
+    /// Most that may be set aside.
+    pub(crate) aside: Room,
     /// Largest request.
     pub(crate) max_write: usize,
 }
@@ -79,6 +82,8 @@ pub(crate) struct FileSystem {
 pub(crate) struct Space {
     left: AtomicI64,
     pub(crate) dirty: AtomicUsize,
+    /// Blocks that may become dirty before a writer has to write some back.
+    blocks: AtomicI64,
 }
 
 /// What went wrong in the cache, as a program sees it.
@@ -251,14 +256,16 @@ impl FileSystem {
         self.notes.changed(inode.id);
     }
 
+    /// Whether the attributes that are known are not older than the time to live.
+    pub(crate) fn is_fresh(&self, inode: &Inode) -> bool {
+        let checked = inode.state().checked;
+        // What the kernel writes by itself is not seen here.
+        self.caches() && checked.is_some_and(|at| at.elapsed() < self.ttl)
+    }
+
     /// Attributes that are not older than the time to live.
     pub(crate) fn attributes(&self, inode: &Inode) -> Sys<Attr> {
-        let fresh = inode
-            .state()
-            .checked
-            .is_some_and(|at| at.elapsed() < self.ttl);
-        // What the kernel writes by itself is not seen here.
-        if !fresh || !self.caches() {
+        if !self.is_fresh(inode) {
             self.look(inode, Ours::No)?;
         }
         Ok(self.shown(inode))
@@ -408,9 +415,40 @@ impl FileSystem {
         left >= 0
     }
 
-    /// The next reservation looks at the source again.
+    /// [`reserve`](Self::reserve), if that asks the source for nothing. False if it would.
+    pub(crate) fn try_reserve(&self, bytes: u64) -> bool {
+        let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+        let less = |left: i64| (left >= bytes).then(|| left - bytes);
+        let order = Ordering::AcqRel;
+        let taken = self.space.left.fetch_update(order, Ordering::Acquire, less);
+        taken.is_ok()
+    }
+
+    /// Counts blocks that become dirty. False if a writer has to write some back first.
+    pub(crate) fn dirties(&self, blocks: u64, tenant: TenantId) -> bool {
+        let blocks = i64::try_from(blocks).unwrap_or(i64::MAX);
+        let share = |frames: usize| (frames as f64 * self.dirty_share) as i64;
+        if tenant != TenantId::default()
+            && let Some((bytes, _)) = self.cache.tenant_limit(tenant)
+        {
+            let dirty = self.cache.tenant_stats(tenant).dirty as i64;
+            if dirty + blocks > share(bytes / self.cache.block_size()) {
+                return false;
+            }
+        }
+        if self.space.blocks.fetch_sub(blocks, Ordering::AcqRel) >= blocks {
+            return true;
+        }
+        let stats = self.cache.stats();
+        let left = share(stats.capacity) - stats.dirty as i64 - blocks;
+        self.space.blocks.store(left.max(0), Ordering::Release);
+        left >= 0
+    }
+
+    /// The next reservation looks at the source again, and the next write at what is dirty.
     pub(crate) fn look_for_room(&self) {
         self.space.left.store(0, Ordering::Release);
+        self.space.blocks.store(0, Ordering::Release);
     }
 
     /// Writes all that is dirty to the source's disk.

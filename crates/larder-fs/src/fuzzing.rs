@@ -214,7 +214,8 @@ pub fn converse(source: &Path, input: &[u8]) -> usize {
     std::thread::scope(|scope| {
         let worker = scope.spawn(|| {
             let _end = Closing(&device);
-            Worker::new(&system, Arc::clone(&device)).run()
+            let requests = Requests::new(1, system.aside);
+            Worker::new(&system, Arc::clone(&device), &requests).run()
         });
         // Its socket goes if this panics, and so the worker ends.
         let mut kernel = kernel;

@@ -1,140 +1,402 @@
-//! How many threads answer the kernel at a time.
+//! Which threads answer the kernel, and which requests are set aside for threads that come back from the source.
 //!
-//! As many as there are CPUs: more would only take turns. But a thread that waits for a slow source does no work. So it lets
-//! another one in for that time, and requests that need no source do not wait for those that do. A source that answers at once is
-//! not worth a change of threads.
+//! A thread *serves* while it takes requests of the kernel and answers those that wait for nothing. As many serve as there are CPUs:
+//! more would only take turns. A thread that may wait for the source, or for a lock or a block that another call of the source holds,
+//! *leaves* its place first, and one of the idle threads takes it. The last thread that serves does not leave: it sets the request
+//! aside and serves on. Threads that come back take what was set aside, the oldest first, before they serve again. So one thread always
+//! serves, until more is set aside than there is room for.
 
-use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// A wait that is longer is worth a change of threads.
 const SLOW: Duration = Duration::from_micros(250);
 
-thread_local! {
-    /// This thread answers requests, and is not waiting for the source.
-    static INSIDE: Cell<bool> = const { Cell::new(false) };
+/// Recent waits for the source, in nanoseconds, on average.
+#[derive(Debug, Default)]
+pub(crate) struct Waits(AtomicU64);
+
+impl Waits {
+    /// Whether they take long as a rule.
+    pub(crate) fn are_slow(&self) -> bool {
+        u128::from(self.0.load(Ordering::Relaxed)) > SLOW.as_nanos()
+    }
+
+    pub(crate) fn add(&self, time: Duration) {
+        let average = self.0.load(Ordering::Relaxed);
+        let time = time.as_nanos() as u64;
+        // A lost update is as good as a late one.
+        self.0
+            .store(average - average / 8 + time / 8, Ordering::Relaxed);
+    }
 }
 
-/// What a thread waits for. Each has a mean of its own.
+/// What a thread does next.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Next<R> {
+    Serve,
+    /// Answers this request, which was set aside. It may wait.
+    Answer(R),
+    End,
+}
+
+/// Most that is set aside.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum For {
-    Data,
-    Names,
+pub(crate) struct Room {
+    pub(crate) requests: usize,
+    pub(crate) bytes: usize,
 }
 
-#[derive(Debug)]
-pub(crate) struct Gate {
+pub(crate) struct Gate<R> {
+    /// Threads that serve at a time.
     most: usize,
-    inside: AtomicUsize,
-    /// Threads that wait to be let in.
-    waiting: Mutex<usize>,
+    room: Room,
+    state: Mutex<State<R>>,
     wake: Condvar,
-    ended: AtomicBool,
-    /// Recent waits for the source, in nanoseconds, on average.
-    means: [AtomicU64; 2],
 }
 
-impl Gate {
-    pub(crate) fn new(most: usize) -> Self {
+struct State<R> {
+    serving: usize,
+    /// Threads that left and come back.
+    away: usize,
+    idle: usize,
+    /// Each with its bytes. While there are some, a thread is away or an idle one was woken for them.
+    aside: VecDeque<(R, usize)>,
+    bytes: usize,
+    ended: bool,
+}
+
+impl<R> Gate<R> {
+    pub(crate) fn new(most: usize, room: Room) -> Self {
         Self {
             most,
-            inside: AtomicUsize::new(0),
-            waiting: Mutex::new(0),
+            room,
+            state: Mutex::new(State {
+                serving: 0,
+                away: 0,
+                idle: 0,
+                aside: VecDeque::new(),
+                bytes: 0,
+                ended: false,
+            }),
             wake: Condvar::new(),
-            ended: AtomicBool::new(false),
-            means: [const { AtomicU64::new(0) }; 2],
         }
     }
 
-    /// Waits until this thread is needed. False when none is any more.
-    pub(crate) fn enter(&self) -> bool {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        while self.inside.load(Ordering::Acquire) >= self.most
-            && !self.ended.load(Ordering::Acquire)
-        {
-            *waiting += 1;
-            waiting = self
-                .wake
-                .wait(waiting)
-                .unwrap_or_else(PoisonError::into_inner);
-            *waiting -= 1;
-        }
-        self.inside.fetch_add(1, Ordering::AcqRel);
-        INSIDE.set(true);
-        !self.ended.load(Ordering::Acquire)
+    fn state(&self) -> MutexGuard<'_, State<R>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Between two requests: lets others go on where there are too many. False when none is needed any more.
-    pub(crate) fn turn(&self) -> bool {
-        if self.inside.load(Ordering::Relaxed) <= self.most {
-            return true;
-        }
-        self.inside.fetch_sub(1, Ordering::AcqRel);
-        self.enter()
+    /// A thread comes to answer requests. Waits until it is needed.
+    pub(crate) fn enter(&self) -> Next<R> {
+        self.next(self.state())
     }
 
-    /// No thread is needed any more.
-    pub(crate) fn end(&self) {
-        let _waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        self.ended.store(true, Ordering::Release);
-        self.wake.notify_all();
+    /// A thread that left has waited, and its request is answered.
+    pub(crate) fn back(&self) -> Next<R> {
+        let mut state = self.state();
+        state.away -= 1;
+        self.next(state)
     }
 
-    /// Whether waits take long as a rule.
-    pub(crate) fn is_slow(&self, what: For) -> bool {
-        u128::from(self.means[what as usize].load(Ordering::Relaxed)) > SLOW.as_nanos()
-    }
-
-    /// Waits for the source by `work`; if that takes long as a rule and this thread answers requests, another one is let in.
-    pub(crate) fn outside<T>(&self, what: For, work: impl FnOnce() -> T) -> T {
-        let mean = &self.means[what as usize];
-        let average = mean.load(Ordering::Relaxed);
-        let slow = INSIDE.get() && self.is_slow(what);
-        if slow {
-            INSIDE.set(false);
-            let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-            self.inside.fetch_sub(1, Ordering::AcqRel);
-            if *waiting > 0 {
-                self.wake.notify_one();
+    fn next(&self, mut state: MutexGuard<'_, State<R>>) -> Next<R> {
+        loop {
+            if state.ended {
+                return Next::End;
             }
+            // A place that no thread has comes first.
+            if state.serving > 0
+                && let Some((request, bytes)) = state.aside.pop_front()
+            {
+                state.bytes -= bytes;
+                state.away += 1;
+                return Next::Answer(request);
+            }
+            if state.serving < self.most {
+                state.serving += 1;
+                return Next::Serve;
+            }
+            state.idle += 1;
+            let woken = self.wake.wait(state);
+            state = woken.unwrap_or_else(PoisonError::into_inner);
+            state.idle -= 1;
         }
-        let begun = Instant::now();
-        let out = work();
-        let time = begun.elapsed().as_nanos() as u64;
-        // A lost update is as good as a late one.
-        mean.store(average - average / 8 + time / 8, Ordering::Relaxed);
-        if slow {
-            self.inside.fetch_add(1, Ordering::AcqRel);
-            INSIDE.set(true);
+    }
+
+    /// A thread that serves is about to wait. True if it may, and is to come [`back`](Self::back); false if its request was set aside
+    /// and it serves on. If waits are `slow` as a rule, an idle thread takes the place at once, else only if no other thread serves.
+    pub(crate) fn leave(&self, slow: bool, bytes: usize, aside: impl FnOnce() -> R) -> bool {
+        let mut state = self.state();
+        // Idle threads that were woken for what is aside are not idle any more.
+        let is_last = state.serving == 1 && state.idle <= state.aside.len();
+        // One of any length has room.
+        let has_room = state.aside.is_empty()
+            || state.aside.len() < self.room.requests && state.bytes + bytes <= self.room.bytes;
+        // A thread that is away takes it. Without one, or without room, there is no other way than to wait.
+        if is_last && state.away > 0 && has_room {
+            state.bytes += bytes;
+            state.aside.push_back((aside(), bytes));
+            return false;
         }
-        out
+        state.serving -= 1;
+        state.away += 1;
+        let least = if slow { self.most } else { 1 };
+        let wakes = state.serving < least && state.idle > 0;
+        drop(state);
+        if wakes {
+            self.wake.notify_one();
+        }
+        true
+    }
+
+    /// Sets a request aside for a thread that is away or idle. For threads that take requests elsewhere, and have a place for each.
+    pub(crate) fn put(&self, request: R) {
+        let mut state = self.state();
+        if state.ended {
+            drop(state);
+            return drop(request);
+        }
+        state.aside.push_back((request, 0));
+        let wakes = state.idle > 0;
+        drop(state);
+        if wakes {
+            self.wake.notify_one();
+        }
+    }
+
+    /// Looks for a request that is set aside.
+    pub(crate) fn find<T>(&self, found: impl FnMut(&R) -> Option<T>) -> Option<T> {
+        let state = self.state();
+        state
+            .aside
+            .iter()
+            .map(|(request, _)| request)
+            .find_map(found)
+    }
+
+    /// Takes out a request that is set aside, if it still is.
+    pub(crate) fn remove(&self, is_it: impl Fn(&R) -> bool) -> Option<R> {
+        let mut state = self.state();
+        let at = state.aside.iter().position(|(request, _)| is_it(request));
+        let (request, bytes) = state.aside.remove(at?)?;
+        state.bytes -= bytes;
+        Some(request)
+    }
+
+    /// No thread is needed any more, and no request is answered.
+    pub(crate) fn end(&self) {
+        let mut state = self.state();
+        state.ended = true;
+        let left = std::mem::take(&mut state.aside);
+        drop(state);
+        drop(left);
+        self.wake.notify_all();
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Barrier;
+
+    const ROOM: Room = Room {
+        requests: 3,
+        bytes: 100,
+    };
+
+    /// Waits until so many threads are idle.
+    fn until_idle(gate: &Gate<u32>, idle: usize) {
+        while gate.state().idle != idle {
+            std::thread::yield_now();
+        }
+    }
+
+    fn serve(gate: &Gate<u32>) {
+        assert_eq!(gate.enter(), Next::Serve);
+    }
 
     #[test]
-    fn one_that_waits_lets_another_in() {
-        let gate = Gate::new(1);
-        gate.means[0].store(1_000_000_000, Ordering::Relaxed);
-        let other = AtomicBool::new(false);
+    fn one_that_leaves_lets_another_in() {
+        let gate = Gate::new(1, ROOM);
+        serve(&gate);
         std::thread::scope(|scope| {
-            assert!(gate.enter());
-            scope.spawn(|| {
-                assert!(gate.enter());
-                other.store(true, Ordering::Release);
-                assert!(!gate.turn() || gate.inside.load(Ordering::Relaxed) == 1);
-            });
-            gate.outside(For::Data, || {
-                while !other.load(Ordering::Acquire) {
-                    std::thread::yield_now();
-                }
-            });
+            let other = scope.spawn(|| gate.enter());
+            until_idle(&gate, 1);
+            assert!(gate.leave(false, 0, || 0));
+            assert_eq!(other.join().unwrap(), Next::Serve);
+            // The other one has the place, and has left it now.
+            assert!(!gate.leave(false, 0, || 7));
+            assert_eq!(gate.back(), Next::Answer(7));
+            let first = scope.spawn(|| gate.back());
+            until_idle(&gate, 1);
+            gate.end();
+            assert_eq!(first.join().unwrap(), Next::End);
+        });
+    }
+
+    #[test]
+    fn without_need_no_thread_is_woken() {
+        let gate = Gate::new(2, ROOM);
+        serve(&gate);
+        serve(&gate);
+        std::thread::scope(|scope| {
+            let other = scope.spawn(|| gate.enter());
+            until_idle(&gate, 1);
+            // One serves still.
+            assert!(gate.leave(false, 0, || 0));
+            assert_eq!(gate.back(), Next::Serve);
+            until_idle(&gate, 1);
+            // A wait that takes long is worth it.
+            assert!(gate.leave(true, 0, || 0));
+            assert_eq!(other.join().unwrap(), Next::Serve);
             gate.end();
         });
+    }
+
+    #[test]
+    fn of_all_that_leave_at_once_one_serves() {
+        for _ in 0..500 {
+            let gate = Gate::new(4, ROOM);
+            (0..4).for_each(|_| serve(&gate));
+            let start = Barrier::new(4);
+            let left: usize = std::thread::scope(|scope| {
+                let leave = || {
+                    start.wait();
+                    usize::from(gate.leave(false, 0, || 0))
+                };
+                let all: Vec<_> = (0..4).map(|_| scope.spawn(leave)).collect();
+                all.into_iter().map(|one| one.join().unwrap()).sum()
+            });
+            assert_eq!((left, gate.state().serving), (3, 1));
+            assert_eq!(gate.state().aside.len(), 1);
+        }
+    }
+
+    #[test]
+    fn threads_that_come_back_take_the_oldest_first() {
+        let gate = Gate::new(3, ROOM);
+        (0..3).for_each(|_| serve(&gate));
+        assert!(gate.leave(true, 0, || 0) && gate.leave(true, 0, || 0));
+        for request in 1..=3 {
+            assert!(!gate.leave(true, 0, || request));
+        }
+        // Whichever comes back, also the same again, while another one does not.
+        for request in 1..=3 {
+            assert_eq!(gate.back(), Next::Answer(request));
+        }
+        assert_eq!(gate.back(), Next::Serve);
+    }
+
+    #[test]
+    fn a_thread_that_was_woken_for_one_request_takes_no_place() {
+        let gate = Gate::new(1, ROOM);
+        serve(&gate);
+        std::thread::scope(|scope| {
+            let first = scope.spawn(|| gate.enter());
+            until_idle(&gate, 1);
+            gate.put(1);
+            assert_eq!(first.join().unwrap(), Next::Answer(1));
+            let second = scope.spawn(|| gate.enter());
+            until_idle(&gate, 1);
+            let mut state = gate.state();
+            // As if it had not woken yet.
+            state.aside.push_back((2, 0));
+            drop(state);
+            assert!(!gate.leave(true, 0, || 3));
+            gate.wake.notify_one();
+            assert_eq!(second.join().unwrap(), Next::Answer(2));
+            assert_eq!(gate.back(), Next::Answer(3));
+            gate.end();
+        });
+    }
+
+    #[test]
+    fn what_is_set_aside_can_be_taken_out() {
+        let gate = Gate::new(2, ROOM);
+        serve(&gate);
+        serve(&gate);
+        assert!(gate.leave(true, 0, || 0));
+        (1..=3).for_each(|request| assert!(!gate.leave(true, 30, || request)));
+        assert_eq!(gate.find(|&one| (one > 1).then_some(one * 10)), Some(20));
+        assert_eq!(gate.remove(|&one| one == 2), Some(2));
+        assert_eq!(gate.remove(|&one| one == 2), None);
+        assert_eq!(gate.state().bytes, 60);
+        assert_eq!(gate.back(), Next::Answer(1));
+        assert_eq!(gate.back(), Next::Answer(3));
+    }
+
+    #[test]
+    fn there_is_room_for_so_many_requests_and_bytes() {
+        for (bytes, fit) in [(0, ROOM.requests), (60, 1), (101, 1)] {
+            let gate = Gate::new(2, ROOM);
+            serve(&gate);
+            serve(&gate);
+            assert!(gate.leave(true, 0, || 0));
+            for request in 0..fit {
+                assert!(!gate.leave(true, bytes, || request as u32));
+            }
+            // It waits itself then, and the next one that comes back serves before it takes anything.
+            assert!(gate.leave(true, bytes, || 9));
+            assert_eq!(gate.back(), Next::Serve);
+            for request in 0..fit {
+                assert_eq!(gate.back(), Next::Answer(request as u32));
+            }
+            assert_eq!(gate.state().bytes, 0);
+        }
+    }
+
+    #[test]
+    fn a_thread_that_is_alone_sets_nothing_aside() {
+        let gate = Gate::new(1, ROOM);
+        serve(&gate);
+        assert!(gate.leave(true, 0, || 0), "none would take it");
+        assert_eq!(gate.back(), Next::Serve);
+    }
+
+    #[test]
+    fn all_but_one_take_what_rings_set_aside() {
+        let gate = Gate::new(1, ROOM);
+        let meet = Barrier::new(4);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| match gate.enter() {
+                    // As at a descriptor from which nothing comes.
+                    Next::Serve => {}
+                    Next::Answer(_) => {
+                        meet.wait();
+                        assert_eq!(gate.back(), Next::End);
+                    }
+                    Next::End => panic!("too early"),
+                });
+            }
+            until_idle(&gate, 3);
+            (0..3).for_each(|request| gate.put(request));
+            meet.wait();
+            gate.end();
+        });
+    }
+
+    #[test]
+    fn what_is_left_at_the_end_is_dropped() {
+        let gate = Gate::new(1, ROOM);
+        serve(&gate);
+        let request = std::sync::Arc::new(());
+        let other: Gate<std::sync::Arc<()>> = Gate::new(1, ROOM);
+        other.put(request.clone());
+        other.end();
+        other.put(request.clone());
+        assert_eq!(std::sync::Arc::strong_count(&request), 1);
+    }
+
+    #[test]
+    fn few_fast_waits_end_a_slow_time() {
+        let waits = Waits::default();
+        assert!(!waits.are_slow());
+        waits.add(Duration::from_millis(3));
+        assert!(waits.are_slow());
+        (0..10).for_each(|_| waits.add(Duration::from_micros(10)));
+        assert!(!waits.are_slow());
     }
 }

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -17,20 +16,20 @@ use rustix::fs::{FlockOperation, OFlags};
 use rustix::io::Errno;
 
 use crate::attach::{attach, break_off, connection, detach, is_mounted};
-use crate::control::{Socket, Tune};
+use crate::control::{Socket, Tune, connected};
 use crate::error::FsError;
 use crate::filesystem::{FileSystem, Space};
 use crate::folders::Folders;
-use crate::gate::Gate;
+use crate::gate::Room;
 use crate::inode::{INODE_BYTES, Inodes};
 use crate::options::{Mode, MountOptions};
 use crate::reply::Device;
-use crate::ring::{Backlog, Cpus, Plan, Ring, entry_bytes, missing, unavailable};
+use crate::ring::{Cpus, Plan, Ring, entry_bytes, missing, unavailable};
 use crate::source::Source;
 use crate::stats::{Counters, MountStats};
 use crate::system::{Identity, ProcFds, is_network, raise_descriptors, stat};
 use crate::table::Table;
-use crate::transport::{NO_RING, Worker, clone_device, greet};
+use crate::transport::{NO_RING, Requests, Worker, clone_device, greet};
 use crate::waiting::{WAITING_BYTES, Waiting};
 
 /// The smallest cache.
@@ -46,6 +45,8 @@ struct Budget {
     max_write: usize,
     /// Reads that may wait for the source while no thread waits with them.
     waiting: usize,
+    /// Other requests that may wait so, and their bytes.
+    aside: Room,
 }
 
 /// Largest request of a mount whose requests come by io_uring: each entry has a buffer for it.
@@ -71,10 +72,15 @@ impl Budget {
             _ => RING_WRITE,
         };
         let inodes = (bytes / 8).max(256 << 10);
-        let waiting = (bytes >> 14).min(1000).max(entries);
+        let waiting = (bytes >> 14).min(1000).max(entries.min(1000));
+        let aside = Room {
+            requests: waiting,
+            bytes: bytes / 64,
+        };
+        let waits = aside.bytes + waiting * WAITING_BYTES;
         let page = larder::os::page_size();
         let rest = bytes
-            .saturating_sub(inodes + threads * max_write + rings + waiting * WAITING_BYTES)
+            .saturating_sub(inodes + threads * max_write + rings + waits)
             .max(bytes / 4);
         let pages = (rest / (page + PAGE_TABLES)).max(64);
         Ok(Self {
@@ -83,6 +89,7 @@ impl Budget {
             inodes: (inodes / INODE_BYTES).min(descriptors / 2).max(256),
             max_write,
             waiting,
+            aside,
         })
     }
 }
@@ -95,6 +102,8 @@ pub(crate) struct Shared {
     /// The kernel's number of it.
     connection: Option<u32>,
     threads: usize,
+    /// Of them, those that serve at a time.
+    at_a_time: usize,
     /// Of rings.
     entries: usize,
     most_bytes: usize,
@@ -171,11 +180,14 @@ impl MountOptions {
         self.threads.unwrap_or(cpus.clamp(2, 16)).clamp(1, 256)
     }
 
-    /// Threads, those that wait for the source included. A small cache has no room for the buffers of many.
+    /// Threads, those that wait for the source included, of which there is one at least. A small cache has no room for the buffers of
+    /// many.
     fn all_threads(&self) -> usize {
         let at_a_time = self.at_a_time();
         let room = self.cache_bytes >> 20;
-        (at_a_time * 4).min(at_a_time + 16).min(room.max(at_a_time))
+        (at_a_time * 4)
+            .min(at_a_time + 16)
+            .min(room.max(at_a_time + 1))
     }
 
     /// Reads of the source that are under way at a time. A small cache has no room for the blocks of many.
@@ -221,8 +233,7 @@ impl MountOptions {
         let network = is_network(&root);
         let family = Family::new().map_err(|error| memory(&error))?;
         let (inodes, root) = Inodes::new(&family, budget.inodes, root, attr)?;
-        let gate = Arc::new(Gate::new(self.at_a_time()));
-        let source = Arc::new(Source::new(self.disk, Arc::clone(&gate)));
+        let source = Arc::new(Source::new(self.disk));
         let most = self
             .most_bytes
             .unwrap_or(self.cache_bytes)
@@ -249,6 +260,7 @@ impl MountOptions {
             coherence: self.coherence,
             ttl: self.coherence.ttl(),
             write_through: self.write_through,
+            dirty_share: self.dirty_share,
             close_to_open: self.close_to_open.unwrap_or(network) && self.mode != Mode::Bypass,
             acl: matches!(acl, Ok(_) | Err(Errno::NODATA)),
             proc_fds: ProcFds::open().map_err(|error| FsError::Io {
@@ -266,11 +278,11 @@ impl MountOptions {
             space: Space::default(),
             notes: crate::upkeep::Notes::default(),
             active: Mutex::default(),
-            gate,
             waiting: Arc::new(Waiting::new(budget.waiting)),
             starters: std::array::from_fn(|_| Mutex::new(cache.handle())),
             cache,
             folders: Folders::default(),
+            aside: budget.aside,
             max_write: budget.max_write,
         };
         for budget in &self.budgets {
@@ -300,6 +312,8 @@ impl MountOptions {
             connection: connection(&mountpoint),
             mountpoint,
             threads: self.all_threads(),
+            // Rings have threads of their own. Of these one sleeps at the descriptor, and the others take what was set aside.
+            at_a_time: plan.as_ref().map_or(self.at_a_time(), |_| 1),
             entries: plan.as_ref().map_or(0, Plan::entries),
             most_bytes: self
                 .most_bytes
@@ -452,7 +466,7 @@ impl Shared {
     /// Answers requests until the mount ends, and then writes back what is left.
     fn run(&self, devices: Vec<Device>, rings: Rings, device: &Device, interval: Duration) {
         let system = &self.system;
-        let backlog = Backlog::default();
+        let requests = Requests::new(self.at_a_time, system.aside);
         let returns: Vec<_> = rings.all.iter().map(|(ring, _)| ring.returns()).collect();
         // The connection has ended for all, or is ended now. When it has, its number may be another one's.
         let ended = AtomicBool::new(false);
@@ -464,11 +478,10 @@ impl Shared {
             {
                 break_off(number, &self.mountpoint);
             }
-            system.gate.end();
-            backlog.end();
+            requests.end();
             returns.iter().for_each(|returns| returns.end());
         };
-        let (end, backlog) = (&end, &backlog);
+        let (end, requests) = (&end, &requests);
         std::thread::scope(|scope| {
             let upkeep = || {
                 let mut last = Last::new(end);
@@ -481,40 +494,27 @@ impl Shared {
             let workers = devices.into_iter().map(|device| {
                 let work = move || {
                     let mut last = Last::new(end);
-                    last.regularly = Worker::new(system, device).run().is_ok();
+                    last.regularly = Worker::new(system, device, requests).run().is_ok();
                 };
                 std::thread::Builder::new()
                     .name("larder-worker".to_owned())
                     .spawn_scoped(scope, work)
             });
             let mut workers: Vec<_> = workers.collect();
-            let helpers = match rings.all.len() {
-                0 => 0,
-                n => self.threads.saturating_sub(n).max(2),
-            };
             for (ring, cpu) in rings.all {
                 let work = move || {
                     if rings.pinned {
                         pin(cpu);
                     }
                     let mut last = Last::new(end);
-                    let mut worker = Worker::new(system, Arc::clone(device));
-                    last.regularly = worker.run_ring(ring, backlog).is_ok();
+                    let mut worker = Worker::new(system, Arc::clone(device), requests);
+                    last.regularly = worker.run_ring(ring).is_ok();
                 };
                 let thread = std::thread::Builder::new().name("larder-ring".to_owned());
                 let thread = thread.spawn_scoped(scope, work);
                 // The kernel waits for each ring.
                 thread.as_ref().map_or_else(|_| end(false), drop);
                 workers.push(thread);
-            }
-            for _ in 0..helpers {
-                let work = move || {
-                    let mut last = Last::new(end);
-                    Worker::new(system, Arc::clone(device)).run_backlog(backlog);
-                    last.regularly = true;
-                };
-                let thread = std::thread::Builder::new().name("larder-helper".to_owned());
-                workers.push(thread.spawn_scoped(scope, work));
             }
             for worker in workers.into_iter().flatten() {
                 let _ = worker.join();
@@ -650,7 +650,7 @@ impl Shared {
             mode: system.mode.name().to_owned(),
             rule: cache.policy.to_owned(),
             hits: cache.hits,
-            misses: cache.misses,
+            misses: cache.misses.saturating_sub(of(&system.source.refused)),
             backing_reads: of(&calls.reads),
             backing_read_bytes: of(&calls.read_bytes),
             backing_writes: of(&calls.writes),
@@ -749,7 +749,7 @@ impl Drop for Mount {
         }
         let _ = self.shared.wait();
         // The thread that listens looks whether all has ended, and takes its socket away.
-        let _ = UnixStream::connect(&self.socket);
+        let _ = connected(&self.socket);
         let threads =
             core::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
         for thread in threads {

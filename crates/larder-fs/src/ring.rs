@@ -7,7 +7,7 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use io_uring::{IoUring, cqueue, opcode, squeue, types};
 use rustix::event::EventfdFlags;
@@ -484,45 +484,6 @@ fn command(
         unsafe { (&raw mut entry).cast::<u32>().add(6).write(2) };
     }
     entry
-}
-
-/// Requests that may wait for the source, for threads that may.
-#[derive(Default)]
-pub(crate) struct Backlog {
-    left: Mutex<(std::collections::VecDeque<Entry>, bool)>,
-    wake: Condvar,
-}
-
-impl Backlog {
-    pub(crate) fn put(&self, entry: Entry) {
-        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
-        left.0.push_back(entry);
-        drop(left);
-        self.wake.notify_one();
-    }
-
-    /// Waits for the next one. None when the connection has ended.
-    pub(crate) fn get(&self) -> Option<Entry> {
-        let left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut left = self
-            .wake
-            .wait_while(left, |(entries, ended)| entries.is_empty() && !*ended)
-            .unwrap_or_else(PoisonError::into_inner);
-        match left.1 {
-            true => None,
-            false => left.0.pop_front(),
-        }
-    }
-
-    /// No request is answered any more.
-    pub(crate) fn end(&self) {
-        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
-        left.1 = true;
-        let gone = std::mem::take(&mut left.0);
-        drop(left);
-        drop(gone);
-        self.wake.notify_all();
-    }
 }
 
 /// What a mount has of rings: queues with their entries, for each thread.

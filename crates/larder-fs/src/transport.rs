@@ -15,15 +15,17 @@ use rustix::fs::{Mode as Permissions, OFlags};
 use rustix::io::Errno;
 
 use crate::attributes::Changes;
-use crate::data::OpenFile;
+use crate::data::{OpenFile, Read, Write};
 use crate::filesystem::FileSystem;
-use crate::gate::For;
+use crate::gate::{Gate, Next, Waits};
 use crate::inode::Inode;
 use crate::names::{Entry, New};
 use crate::options::{Coherence, Mode};
 use crate::reply::{Device, Reply, send};
-use crate::ring::{Backlog, Entry as RingEntry, Ring};
+use crate::ring::{Entry as RingEntry, Ring};
+use crate::source::asks;
 use crate::system::{Attr, Caller, Sys, Time};
+use crate::waiting::is_killed;
 
 /// Bytes before the data of the largest message.
 const HEADERS: usize = 4096;
@@ -269,6 +271,8 @@ impl Answer<'_> {
 
 /// What becomes of a request.
 enum Outcome {
+    /// It would wait for the source, and must not. Nothing was done that cannot be done again.
+    Waits,
     /// The answer was written.
     Answer,
     /// It was sent already.
@@ -278,6 +282,53 @@ enum Outcome {
     /// The kernel waits for none.
     None,
 }
+
+/// How a request may come to wait for the source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wait {
+    /// It does not.
+    None,
+    /// For data that is not in memory, or for a lock or a block: only the request itself finds out.
+    Data,
+    /// For names or attributes.
+    Names,
+    /// As names, but seldom, and so it does not count among their waits.
+    Forgets,
+    /// For a whole file: its lock, its blocks, or the source's disk.
+    File,
+}
+
+/// A request that was set aside.
+pub(crate) struct Aside {
+    request: Taken,
+    opcode: u32,
+    unique: u64,
+    /// The thread that asked.
+    thread: u32,
+    begun: Instant,
+}
+
+impl Aside {
+    fn new(request: Taken, header: &Header) -> Self {
+        Self {
+            request,
+            opcode: header.opcode,
+            unique: header.unique,
+            thread: header.thread,
+            begun: header.begun,
+        }
+    }
+}
+
+/// A request as it came.
+enum Taken {
+    /// By the descriptor by which it is answered.
+    Message(Vec<u8>, Device),
+    Entry(RingEntry),
+}
+
+/// Requests on their way to the threads of a mount.
+pub(crate) type Requests = Gate<Aside>;
 
 /// Asks the kernel to forget a name. Not to be called by a thread that answers requests.
 pub(crate) fn forget_name(device: &Device, parent: u64, name: &[u8]) {
@@ -385,16 +436,18 @@ pub(crate) fn greet(device: &Device, system: &FileSystem, by_ring: bool) -> io::
 pub(crate) struct Worker<'s> {
     system: &'s FileSystem,
     device: Device,
+    requests: &'s Requests,
     handle: CacheHandle,
     out: Vec<u8>,
 }
 
 impl<'s> Worker<'s> {
-    pub(crate) fn new(system: &'s FileSystem, device: Device) -> Self {
+    pub(crate) fn new(system: &'s FileSystem, device: Device, requests: &'s Requests) -> Self {
         Self {
             handle: system.cache.handle(),
             system,
             device,
+            requests,
             out: Vec::with_capacity(4096),
         }
     }
@@ -402,73 +455,108 @@ impl<'s> Worker<'s> {
     /// Answers requests until the mount ends.
     pub(crate) fn run(&mut self) -> io::Result<()> {
         let mut buffer = vec![0; HEADERS + self.system.max_write];
-        let mut reply = Reply::Device(Arc::clone(&self.device));
-        let gate = &self.system.gate;
-        let mut needed = gate.enter();
-        while needed {
-            let len = match rustix::io::read(&*self.device, &mut buffer[..]) {
-                Ok(len) => len,
-                // A request was taken back before it was read.
-                Err(Errno::NOENT | Errno::INTR | Errno::AGAIN) => continue,
-                Err(Errno::NODEV) => return Ok(()),
-                Err(error) => return Err(error.into()),
+        let mut next = self.requests.enter();
+        loop {
+            next = match next {
+                Next::End => return Ok(()),
+                Next::Answer(aside) => {
+                    self.answer_aside(aside);
+                    self.requests.back()
+                }
+                Next::Serve => {
+                    let len = match rustix::io::read(&*self.device, &mut buffer[..]) {
+                        Ok(len) => len,
+                        // A request was taken back before it was read.
+                        Err(Errno::NOENT | Errno::INTR | Errno::AGAIN) => {
+                            next = Next::Serve;
+                            continue;
+                        }
+                        Err(Errno::NODEV) => return Ok(()),
+                        Err(error) => return Err(error.into()),
+                    };
+                    let Ok((header, message)) = Header::read(&buffer[..len]) else {
+                        return Err(io::Error::new(
+                            io::ErrorKind::InvalidData,
+                            "a message of the kernel that is none",
+                        ));
+                    };
+                    let left = self.serve_message(&header, message, &buffer[..len]);
+                    match header.opcode {
+                        DESTROY => return Ok(()),
+                        _ if left => self.requests.back(),
+                        _ => Next::Serve,
+                    }
+                }
             };
-            let Ok((header, message)) = Header::read(&buffer[..len]) else {
-                return Err(io::Error::new(
-                    io::ErrorKind::InvalidData,
-                    "a message of the kernel that is none",
-                ));
-            };
-            let outcome = self.serve(&header, message, &mut reply);
-            self.finish(&header, outcome, &mut reply);
-            needed = header.opcode != DESTROY && gate.turn();
         }
-        Ok(())
     }
 
-    /// Answers requests that come by a ring until the mount ends. Those that may wait long for the source go to the backlog.
-    pub(crate) fn run_ring(&mut self, mut ring: Ring, backlog: &Backlog) -> io::Result<()> {
+    /// Answers a request of the descriptor, or sets it aside. Returns whether the thread left its place for it.
+    fn serve_message(&mut self, header: &Header, message: Message<'_>, bytes: &[u8]) -> bool {
+        let mut reply = Reply::Device(Arc::clone(&self.device));
+        let mut outcome = self.serve(header, message, &mut reply, false);
+        let mut left = false;
+        if let Ok(Outcome::Waits) = outcome {
+            let slow = self.waits_for(header, message).are_slow();
+            let aside = || {
+                let device = Arc::clone(&self.device);
+                Aside::new(Taken::Message(bytes.to_vec(), device), header)
+            };
+            left = self.requests.leave(slow, bytes.len(), aside);
+            if !left {
+                self.interrupt_early(header.unique);
+                return false;
+            }
+            outcome = self.serve(header, message, &mut reply, true);
+        }
+        self.finish(header, outcome, &mut reply);
+        left
+    }
+
+    /// Answers a request that was set aside. It may wait.
+    fn answer_aside(&mut self, aside: Aside) {
+        match aside.request {
+            Taken::Entry(entry) => drop(self.serve_entry(entry, aside.begun, true)),
+            Taken::Message(bytes, device) => {
+                if let Ok((mut header, message)) = Header::read(&bytes) {
+                    header.begun = aside.begun;
+                    let mut reply = Reply::Device(device);
+                    let outcome = self.serve(&header, message, &mut reply, true);
+                    self.finish(&header, outcome, &mut reply);
+                }
+            }
+        }
+    }
+
+    /// Answers requests that come by a ring until the mount ends. Those that may wait long for the source are set aside.
+    pub(crate) fn run_ring(&mut self, mut ring: Ring) -> io::Result<()> {
         ring.start()?;
-        let gate = &self.system.gate;
         let mut requests = Vec::new();
         while ring.wait(&mut requests)? {
             for entry in requests.drain(..) {
-                let what = match entry.opcode() {
-                    READ => None,
-                    WRITE => Some(For::Data),
-                    // Each may write back a whole file.
-                    FSYNC | FSYNCDIR | FALLOCATE | COPY_FILE_RANGE | RENAME | RENAME2 | FLUSH
-                    | LSEEK | SETATTR => {
-                        backlog.put(entry);
-                        continue;
-                    }
-                    _ => Some(For::Names),
-                };
-                match what {
-                    Some(what) if gate.is_slow(what) => backlog.put(entry),
-                    what => {
-                        // Answers that are ready do not wait for a call of the source.
-                        if what.is_some() {
-                            ring.flush()?;
-                        }
-                        self.serve_entry(entry);
-                    }
+                // Answers that are ready do not wait for a call of the source.
+                if !matches!(entry.opcode(), READ | WRITE) {
+                    ring.flush()?;
+                }
+                self.system.counters.by_ring.fetch_add(1, Ordering::Relaxed);
+                let begun = Instant::now();
+                if let Some(aside) = self.serve_entry(entry, begun, false) {
+                    let unique = aside.unique;
+                    self.requests.put(aside);
+                    self.interrupt_early(unique);
                 }
             }
         }
         Ok(())
     }
 
-    /// Answers requests of the backlog until the mount ends.
-    pub(crate) fn run_backlog(&mut self, backlog: &Backlog) {
-        while let Some(entry) = backlog.get() {
-            self.serve_entry(entry);
-        }
-    }
-
-    /// Answers a request that came by a ring.
-    fn serve_entry(&mut self, mut entry: RingEntry) {
-        self.system.counters.by_ring.fetch_add(1, Ordering::Relaxed);
+    /// Answers a request that came by a ring. Returns it if it would wait, and must not.
+    fn serve_entry(
+        &mut self,
+        mut entry: RingEntry,
+        begun: Instant,
+        may_wait: bool,
+    ) -> Option<Aside> {
         let request = entry.request();
         let header = request
             .as_ref()
@@ -478,10 +566,12 @@ impl<'s> Worker<'s> {
                 message.u32()?;
                 Header::after_length(&mut message)
             });
-        let (Ok(request), Ok(header)) = (&request, &header) else {
+        let (Ok(request), Ok(mut header)) = (&request, header) else {
             // The kernel takes no answer with another number than the request's, and ends it with an error.
-            return Reply::Ring(Some(entry)).answer(0, Err(Errno::IO));
+            Reply::Ring(Some(entry)).answer(0, Err(Errno::IO));
+            return None;
         };
+        header.begun = begun;
         // A read has no payload, and keeps the buffer for its answer.
         let lent = match header.opcode {
             READ => None,
@@ -491,29 +581,99 @@ impl<'s> Worker<'s> {
             .as_ref()
             .map_or(&[][..], |memory| memory.payload(request.payload));
         let mut reply = Reply::Ring(Some(entry));
-        let outcome = self.serve(header, Message(request.fields(), payload), &mut reply);
+        let message = Message(request.fields(), payload);
+        let outcome = self.serve(&header, message, &mut reply, may_wait);
         if let Some(memory) = lent {
             reply.give_back(memory);
         }
-        self.finish(header, outcome, &mut reply);
+        if let (Ok(Outcome::Waits), Reply::Ring(entry)) = (&outcome, &mut reply) {
+            let entry = entry.take()?;
+            return Some(Aside::new(Taken::Entry(entry), &header));
+        }
+        self.finish(&header, outcome, &mut reply);
         if let Reply::Ring(Some(_)) = reply {
             // The kernel sends none by a ring that it wants no answer to; the entry is to go back in any case.
             reply.answer(header.unique, Err(Errno::NOSYS));
         }
+        None
+    }
+
+    /// What a request may wait for, as far as it can be seen before it is begun.
+    fn wait(&self, header: &Header, mut message: Message<'_>) -> Wait {
+        let size = 1 << 3;
+        let cuts = libc::O_TRUNC as u32;
+        match header.opcode {
+            READ | WRITE => Wait::Data,
+            FORGET | BATCH_FORGET => Wait::Forgets,
+            FSYNC | FSYNCDIR | FALLOCATE | COPY_FILE_RANGE | RENAME | RENAME2 | LSEEK => Wait::File,
+            SETATTR if message.u32().is_ok_and(|valid| valid & size != 0) => Wait::File,
+            OPEN if message.u32().is_ok_and(|flags| flags & cuts != 0) => Wait::File,
+            FLUSH if self.system.close_to_open => {
+                let file = message
+                    .u64()
+                    .and_then(|handle| self.system.file(handle))
+                    .ok();
+                match file.is_some_and(|file| file.inode.state().changed) {
+                    true => Wait::File,
+                    false => Wait::None,
+                }
+            }
+            GETATTR => {
+                let inode = self.inode(header);
+                match inode.is_ok_and(|inode| self.system.is_fresh(&inode)) {
+                    true => Wait::None,
+                    false => Wait::Names,
+                }
+            }
+            LOOKUP | SETATTR | READLINK | SYMLINK | MKNOD | MKDIR | UNLINK | RMDIR | LINK
+            | OPEN | STATFS | RELEASE | SETXATTR | GETXATTR | LISTXATTR | REMOVEXATTR | OPENDIR
+            | READDIR | READDIRPLUS | CREATE | TMPFILE => Wait::Names,
+            _ => Wait::None,
+        }
+    }
+
+    /// The waits that tell whether a request waits long.
+    fn waits_for(&self, header: &Header, message: Message<'_>) -> &'s Waits {
+        match self.wait(header, message) {
+            Wait::Names | Wait::Forgets => &self.system.source.names,
+            _ => &self.system.source.data,
+        }
     }
 
     /// Does what a request asks for, and counts it. A read may send its answer.
-    fn serve(&mut self, header: &Header, message: Message<'_>, reply: &mut Reply) -> Sys<Outcome> {
+    fn serve(
+        &mut self,
+        header: &Header,
+        message: Message<'_>,
+        reply: &mut Reply,
+        may_wait: bool,
+    ) -> Sys<Outcome> {
         self.out.clear();
+        let names = &self.system.source.names;
+        let wait = self.wait(header, message);
+        let by_descriptor = matches!(reply, Reply::Device(_));
+        let hands_on = match wait {
+            Wait::None => false,
+            // A read finds out by itself, and so does a write; but a block may begin to move then.
+            Wait::Data => by_descriptor && header.opcode == WRITE,
+            // To leave costs little while another thread serves. A ring's thread has to wake one, which takes longer than most names.
+            Wait::Names | Wait::Forgets => by_descriptor || names.are_slow(),
+            Wait::File => true,
+        };
         let outcome = match header.opcode {
-            READ => self.read(header, message, reply),
-            WRITE | FSYNC | FORGET | BATCH_FORGET => self.answer(header, message),
+            _ if hands_on && !may_wait => Ok(Outcome::Waits),
+            READ => self.read(header, message, reply, may_wait),
+            WRITE => self.write(message, may_wait),
             _ => {
-                let gate = &self.system.gate;
-                gate.outside(For::Names, || self.answer(header, message))
+                let begun = Instant::now();
+                let (outcome, asked) = asks(|| self.answer(header, message));
+                if asked && wait == Wait::Names {
+                    names.add(begun.elapsed());
+                }
+                outcome
             }
         };
-        if !matches!(outcome, Ok(Outcome::Later)) {
+        if !matches!(outcome, Ok(Outcome::Later | Outcome::Waits)) {
             let failed = outcome.is_err();
             // Before the program goes on, so that it finds its request counted.
             self.system
@@ -527,7 +687,7 @@ impl<'s> Worker<'s> {
     fn finish(&mut self, header: &Header, outcome: Sys<Outcome>, reply: &mut Reply) {
         match outcome {
             Ok(Outcome::Answer) => reply.answer(header.unique, Ok(&[&self.out])),
-            Ok(Outcome::Sent | Outcome::Later | Outcome::None) => {}
+            Ok(Outcome::Sent | Outcome::Later | Outcome::Waits | Outcome::None) => {}
             // The kernel waits for no answer to these, whatever they hold.
             Err(_) if matches!(header.opcode, FORGET | BATCH_FORGET | INTERRUPT) => {}
             Err(error) => reply.answer(header.unique, Err(error)),
@@ -615,7 +775,6 @@ impl<'s> Worker<'s> {
             }
             OPEN => self.open(header, message),
             CREATE | TMPFILE => self.create(header, message),
-            WRITE => self.write(message),
             STATFS => self.whole(),
             RELEASE => {
                 system.release(message.u64()?);
@@ -710,10 +869,28 @@ impl<'s> Worker<'s> {
         }
     }
 
-    /// Answers a read that waits, if its program was killed.
+    /// Answers a read that waits, or a request that is set aside, if its program was killed.
     fn interrupt(&self, unique: u64) {
         if let Some(mut reply) = self.system.waiting.interrupt(unique) {
+            return reply.answer(unique, Err(Errno::INTR));
+        }
+        let thread = |aside: &Aside| (aside.unique == unique).then_some(aside.thread);
+        let killed = self.requests.find(thread).is_some_and(is_killed);
+        let aside = killed.then(|| self.requests.remove(|aside| aside.unique == unique));
+        if let Some(aside) = aside.flatten() {
+            self.system.counters.did(aside.opcode, aside.begun, true);
+            let mut reply = match aside.request {
+                Taken::Message(_, device) => Reply::Device(device),
+                Taken::Entry(entry) => Reply::Ring(Some(entry)),
+            };
             reply.answer(unique, Err(Errno::INTR));
+        }
+    }
+
+    /// [`interrupt`](Self::interrupt), of a request that waits from now on, if the kernel asked for it before.
+    fn interrupt_early(&self, unique: u64) {
+        if self.system.waiting.was_interrupted(unique) {
+            self.interrupt(unique);
         }
     }
 
@@ -859,6 +1036,7 @@ impl<'s> Worker<'s> {
         header: &Header,
         mut message: Message<'_>,
         reply: &mut Reply,
+        may_wait: bool,
     ) -> Sys<Outcome> {
         let file = self.system.file(message.u64()?)?;
         let (offset, size) = (message.u64()?, message.u32()?);
@@ -866,9 +1044,10 @@ impl<'s> Worker<'s> {
         let system = self.system;
         let (unique, begun) = (header.unique, header.begun);
         let send = |pieces: &[&[u8]]| reply.send(unique, 0, pieces);
-        let sent = match system.read(&mut self.handle, &file, offset, size, send)? {
-            Ok(sent) => sent,
-            Err(reading) if system.waiting.add(unique, header.thread, reply) => {
+        let sent = match system.read(&mut self.handle, &file, offset, size, may_wait, send)? {
+            Read::Done(sent) => sent,
+            Read::Locked => return Ok(Outcome::Waits),
+            Read::Missed(reading) if system.waiting.add(unique, header.thread, reply) => {
                 let (waiting, counters) =
                     (Arc::clone(&system.waiting), Arc::clone(&system.counters));
                 system.read_later(reading, move |pieces| {
@@ -878,12 +1057,13 @@ impl<'s> Worker<'s> {
                         reply.answer(unique, pieces);
                     }
                 });
-                if self.system.waiting.was_interrupted(unique) {
-                    self.interrupt(unique);
-                }
+                self.interrupt_early(unique);
                 return Ok(Outcome::Later);
             }
-            Err(reading) => {
+            Read::Missed(_) if !may_wait => return Ok(Outcome::Waits),
+            Read::Missed(reading) => {
+                let bytes = &system.counters.read_bytes;
+                bytes.fetch_add(reading.len(), Ordering::Relaxed);
                 let send = |pieces: &[&[u8]]| reply.send(unique, 0, pieces);
                 reading.wait(&mut self.handle, send)?
             }
@@ -892,15 +1072,26 @@ impl<'s> Worker<'s> {
         sent.map_or(Err(Errno::IO), |()| Ok(Outcome::Sent))
     }
 
-    fn write(&mut self, mut message: Message<'_>) -> Sys<Outcome> {
+    fn write(&mut self, mut message: Message<'_>, may_wait: bool) -> Sys<Outcome> {
+        // Where writes are slow as a rule most of them wait, for room or for a block.
+        if !may_wait && self.system.source.data.are_slow() {
+            return Ok(Outcome::Waits);
+        }
         let file = self.system.file(message.u64()?)?;
         let (offset, size, flags) = (message.u64()?, message.u32()?, message.u32()?);
         message.take(16)?;
-        let data = message.take(size as usize)?;
-        let (cached, kill_ids) = (flags & WRITE_CACHE != 0, flags & WRITE_KILL_SUIDGID != 0);
-        let done = self
+        let write = Write {
+            offset,
+            data: message.take(size as usize)?,
+            cached: flags & WRITE_CACHE != 0,
+            kill_ids: flags & WRITE_KILL_SUIDGID != 0,
+        };
+        let written = self
             .system
-            .write(&mut self.handle, &file, offset, data, cached, kill_ids)?;
+            .write(&mut self.handle, &file, &write, may_wait)?;
+        let Some(done) = written else {
+            return Ok(Outcome::Waits);
+        };
         Answer(&mut self.out).u32(done as u32).u32(0);
         Ok(Outcome::Answer)
     }
@@ -1003,7 +1194,8 @@ mod tests {
         let device = rustix::fs::open("/dev/null", OFlags::RDWR, Permissions::empty()).unwrap();
         let device = Arc::new(device);
         let reply = std::cell::RefCell::new(Reply::Device(Arc::clone(&device)));
-        let worker = std::cell::RefCell::new(Worker::new(&system, device));
+        let requests = Requests::new(1, system.aside);
+        let worker = std::cell::RefCell::new(Worker::new(&system, device, &requests));
         let word = prop_oneof![3 => Just(0_u32), 3 => 1..4_u32, 1 => 0..70_000_u32, 1 => any::<u32>(), 2 => Just(0x61_u32)];
         let message = (
             0..60_u32,
@@ -1034,7 +1226,15 @@ mod tests {
                 let at = cut * bytes.len() / 4;
                 for (first, second) in [(&bytes[..], &[][..]), bytes.split_at(at)] {
                     let message = Message(first, second);
-                    let _ = worker.serve(&header, message, &mut reply.borrow_mut());
+                    let mut reply = reply.borrow_mut();
+                    for may_wait in [false, true] {
+                        let served = worker.serve(&header, message, &mut reply, may_wait);
+                        let waits = matches!(served, Ok(Outcome::Waits));
+                        assert!(!(waits && may_wait));
+                        if !waits {
+                            break;
+                        }
+                    }
                 }
             }
             Ok(())
@@ -1042,6 +1242,56 @@ mod tests {
         done.unwrap();
         let outside: Vec<_> = std::fs::read_dir(outer.path()).unwrap().collect();
         assert_eq!(outside.len(), 1, "{outside:?}");
+    }
+
+    /// Forgotten names and what is known already say nothing about calls of the source.
+    #[test]
+    fn only_calls_of_the_source_count_among_its_waits() {
+        let source = tempfile::tempdir().unwrap();
+        std::fs::write(source.path().join("a"), "").unwrap();
+        let system = crate::MountOptions::new(source.path(), source.path())
+            .cache_bytes(1 << 20)
+            .prepare(source.path())
+            .unwrap();
+        let device = rustix::fs::open("/dev/null", OFlags::RDWR, Permissions::empty()).unwrap();
+        let device = Arc::new(device);
+        let requests = Requests::new(1, system.aside);
+        let mut worker = Worker::new(&system, device, &requests);
+        let mut reply = Reply::Ring(None);
+        let mut serve = |opcode, node, body: &[u8], may_wait| {
+            let caller = Caller { uid: 0, gid: 0 };
+            let header = Header {
+                opcode,
+                unique: 1,
+                node,
+                caller,
+                thread: 0,
+                begun: Instant::now(),
+            };
+            worker.serve(&header, Message(body, &[]), &mut reply, may_wait)
+        };
+        assert!(matches!(
+            serve(LOOKUP, 1, b"a\0", false),
+            Ok(Outcome::Answer)
+        ));
+        let inode = system.look_up(&system.root, b"a").unwrap().inode;
+        system.source.names.add(Duration::from_secs(1));
+        let one = [1, 0, 0, 0, 0, 0, 0, 0];
+        for _ in 0..100 {
+            system.look_up(&system.root, b"a").unwrap();
+            assert!(serve(FORGET, inode.id, &one, true).is_ok());
+            // It is fresh, so it does not wait either.
+            let known = serve(GETATTR, inode.id, &[0; 16], false);
+            assert!(matches!(known, Ok(Outcome::Answer)));
+        }
+        let waits = |served| matches!(served, Ok(Outcome::Waits));
+        assert!(system.source.names.are_slow());
+        assert!(waits(serve(LOOKUP, 1, b"a\0", false)));
+        assert!(waits(serve(FORGET, inode.id, &one, false)));
+        for _ in 0..100 {
+            assert!(serve(LOOKUP, 1, b"a\0", true).is_ok());
+        }
+        assert!(!waits(serve(LOOKUP, 1, b"a\0", false)));
     }
 
     #[test]

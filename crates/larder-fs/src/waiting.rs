@@ -85,7 +85,7 @@ impl Waiting {
 
 /// Whether a thread ends as soon as it waits no longer: all that ends a program is SIGKILL to each of its threads, but for a core dump.
 /// False of threads that this process may not know: the kernel gives them the number 0.
-fn is_killed(thread: u32) -> bool {
+pub(crate) fn is_killed(thread: u32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{thread}/status"));
     let pending = |status: String| {
         let line = status

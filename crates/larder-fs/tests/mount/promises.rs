@@ -260,6 +260,43 @@ fn files_belong_to_their_makers() {
     assert!(!read.status.success());
 }
 
+/// Another than the owner writes to a file with a right to run as the owner, which others have changed meanwhile.
+#[test]
+fn a_write_that_takes_a_right_finds_what_others_changed() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: not root");
+        return;
+    }
+    let Some(mounted) = mounted(|options| options.coherence(Coherence::Exclusive)) else {
+        return;
+    };
+    let behind = mounted.source.join("file");
+    fs::write(&behind, [1; 10_000]).unwrap();
+    fs::set_permissions(&behind, fs::Permissions::from_mode(0o4777)).unwrap();
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(mounted.at.join("file"))
+        .unwrap();
+    let mut page = [0; 4096];
+    file.read_exact_at(&mut page, 4096).unwrap();
+    fs::write(&behind, [2; 12_000]).unwrap();
+    let mut shell = Command::new("sh")
+        .args(["-c", "printf text"])
+        .stdout(file.try_clone().unwrap())
+        .uid(1234)
+        .gid(4321)
+        .spawn()
+        .unwrap();
+    soon(|| shell.try_wait().unwrap().is_some(), "it writes");
+    file.read_exact_at(&mut page, 4096).unwrap();
+    assert_eq!(page, [2; 4096]);
+    file.read_exact_at(&mut page, 0).unwrap();
+    assert_eq!((&page[..4], page[4]), (b"text".as_slice(), 2));
+    assert_eq!(file.metadata().unwrap().mode(), 0o100_777);
+    assert_eq!(mounted.mount.stats().outside_changes, 1);
+}
+
 #[test]
 fn close_to_open_and_write_through_write_at_once() {
     let Some(mounted) = mounted(|options| options.close_to_open(true)) else {
