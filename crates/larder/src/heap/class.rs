@@ -10,7 +10,7 @@ use core::alloc::Layout;
 pub const MAX_SMALL: usize = 1 << 20;
 
 /// Largest size of a block that is always of its size's class. A larger one may have grown into a run of pages, or come from one.
-pub(crate) const MAX_TABLED: usize = 32 << 10;
+pub(crate) const MAX_FIXED: usize = 32 << 10;
 
 /// Largest size whose class the table holds; that of a larger one is computed. Programs that mix sizes around the end of the table
 /// pay for a branch that the processor cannot foresee, so it lies where sizes are rare.
@@ -70,16 +70,16 @@ const fn table() -> [u8; TABLE_END / GRAIN + 1] {
 #[inline(always)]
 #[must_use]
 pub fn class_of(size: usize) -> Option<usize> {
-    if size > MAX_TABLED {
+    if size > TABLE_END {
         return class_beyond_table(size);
     }
-    small_class(size)
+    tabled_class(size)
 }
 
 /// The class of a size whose blocks are all of it: what callers that know a block's size rely on.
 #[inline(always)]
 pub(crate) fn small_class(size: usize) -> Option<usize> {
-    if size > MAX_TABLED {
+    if size > MAX_FIXED {
         return None;
     }
     tabled_class(size)
@@ -97,7 +97,7 @@ pub(crate) fn tabled_class(size: usize) -> Option<usize> {
     Some(class)
 }
 
-/// The class of a layout whose size the table holds, or which is aligned to more than [`GRAIN`].
+/// The class of a layout whose blocks are all of its size's class, or which is aligned to more than [`GRAIN`].
 #[inline(always)]
 #[must_use]
 pub fn small_class_of_layout(layout: Layout) -> Option<usize> {
@@ -118,11 +118,11 @@ fn class_beyond_table(size: usize) -> Option<usize> {
     computed_class(size)
 }
 
-/// The class of a size that the table does not hold: its doubling, and the quarter of it. `None` for sizes that it holds, and
+/// The class of a size beyond the table: its doubling, and the quarter of it. `None` for sizes that it holds, and
 /// for those without a class.
 #[inline(always)]
 pub(crate) fn computed_class(size: usize) -> Option<usize> {
-    if !(MAX_TABLED + 1..=MAX_SMALL).contains(&size) {
+    if !(TABLE_END + 1..=MAX_SMALL).contains(&size) {
         return None;
     }
     let below = size - 1;
@@ -175,6 +175,9 @@ mod tests {
             let class = class_of(size).unwrap();
             assert!(SIZES[class] >= size, "{size}");
             assert!(class == 0 || SIZES[class - 1] < size, "{size}");
+            let computed = computed_class(size);
+            assert_eq!(tabled_class(size).or(computed), Some(class));
+            assert_eq!(small_class(size), (size <= MAX_FIXED).then_some(class));
         }
         assert_eq!(class_of(MAX_SMALL + 1), None);
         assert_eq!(SIZES[CLASSES - 1], MAX_SMALL);

@@ -417,7 +417,7 @@ impl Classes {
     #[cold]
     #[inline(never)]
     unsafe fn dealloc_slow(&self, object: NonNull<u8>, layout: Layout) {
-        // What the table does not hold is of its class or a run: it may have grown from one into the other.
+        // What is not small is of its class or a run: it may have grown from one into the other.
         let class = small_class_of_layout(layout).or_else(|| self.class_at(object));
         match class.and_then(|class| self.cache(class)) {
             // SAFETY: the caller's promise.

@@ -10,7 +10,7 @@ use core::sync::atomic::Ordering;
 use super::account::{Account, HeapStats};
 use super::call::{Checker, Origin};
 use super::class::{
-    CLASSES, GRAIN, MAX_SMALL, SIZES, class_of_layout, computed_class, small_class_of_layout,
+    CLASSES, GRAIN, MAX_SMALL, SIZES, class_of, class_of_layout, small_class_of_layout,
 };
 use super::classes::{Classes, Quiet};
 use super::error::AllocError;
@@ -182,7 +182,7 @@ impl Heap {
         match small_class_of_layout(layout) {
             Some(class) if layout.align() > GRAIN => self.get_aligned(class, layout),
             Some(class) => self.get_for(class, layout),
-            None => match self.try_get_computed(layout) {
+            None => match self.try_get_larger(layout) {
                 Some(object) => Ok(object),
                 None => self.alloc_large(layout, false),
             },
@@ -575,15 +575,15 @@ impl Heap {
         Some(object)
     }
 
-    /// An object of a class that is computed, if the loaded magazine has one, or a larger one in the run that is kept. A call, which
+    /// An object of a class beyond the small ones, if the loaded magazine has one, or a larger one in the run that is kept. A call, which
     /// answers in a register: what all callers of [`alloc`](Self::alloc) have of these sizes is little, and what they wait for is less
     /// than a [`Result`].
     #[inline(never)]
-    pub(super) fn try_get_computed(&self, layout: Layout) -> Option<NonNull<u8>> {
+    pub(super) fn try_get_larger(&self, layout: Layout) -> Option<NonNull<u8>> {
         if layout.align() > GRAIN {
             return None;
         }
-        match computed_class(layout.size()) {
+        match class_of(layout.size()) {
             Some(class) => self.try_get(class),
             None => self.try_get_kept(layout.size()),
         }
@@ -776,7 +776,7 @@ impl Heap {
         let size = SIZES[class];
         let room = self.room(size)?;
         let mut zero = false;
-        let (round, taken) = if room < cache.stock().rounds() * size {
+        let (round, taken) = if room < cache.stock().owner_rounds() * size {
             // Not enough for a magazine's worth: one, from the CPU's stock.
             (cache.get()?.as_ptr() as usize, 1)
         } else if let Some(inherited) = self.magazine(class).inherit(cache.stock()) {
@@ -882,7 +882,7 @@ impl Heap {
             // SAFETY: the caller's promise.
             return unsafe { self.free_checked(checker, object, layout) };
         }
-        // What the table does not hold is of its class or a run: it may have grown from one into the other.
+        // What is not small is of its class or a run: it may have grown from one into the other.
         if let Some(class) = self.class_at(object) {
             // SAFETY: as above.
             return unsafe { self.put(object, class) };
@@ -1184,6 +1184,23 @@ mod tests {
         let stats = heap.stats();
         assert_eq!(stats.charged_bytes, stats.stocked_bytes);
         stats.stocked_bytes
+    }
+
+    #[test]
+    fn a_limit_holds_where_an_earlier_heap_left_much() {
+        let classes = Classes::new(&Family::new().unwrap());
+        let layout = Layout::from_size_align(4096, 8).unwrap();
+        let first = Heap::new(&classes);
+        let mut objects = [NonNull::dangling(); 16];
+        first.alloc_many(layout, &mut objects).unwrap();
+        // SAFETY: taken above, each put once.
+        unsafe { first.dealloc_many(&objects, layout) };
+        assert_eq!(first.stats().stocked_bytes, 16 * 4096);
+        drop(first);
+        let second = Heap::new(&classes);
+        second.set_limit(10 * 4096);
+        let taken = (0..20).filter(|_| second.alloc(layout).is_ok()).count();
+        assert_eq!((taken, second.stats().charged_bytes), (10, 10 * 4096));
     }
 
     #[test]

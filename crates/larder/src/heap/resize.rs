@@ -2,8 +2,8 @@
 //!
 //! To make one smaller never fails: where no memory is found to move to, it stays where it is, larger than its owner knows.
 //!
-//! An object that grows beyond the sizes of the table becomes a run of pages, whatever class its size has: a run grows where it is.
-//! Objects beyond the table are found by their addresses, so it does not matter which of both they are.
+//! An object that grows beyond the small sizes becomes a run of pages, whatever class its size has: a run grows where it is.
+//! Larger objects are found by their addresses, so it does not matter which of both they are.
 
 use core::alloc::Layout;
 use core::ptr::NonNull;
@@ -365,7 +365,7 @@ fn may_keep(source: &impl Source, object: NonNull<u8>, bytes: usize, new: Layout
     if new.size() > bytes {
         return false;
     }
-    // One that the table does not hold is found by its address.
+    // A larger one is found by its address.
     if let Some(class) = small_class_of_layout(new) {
         let classes = source.classes();
         let large = classes.class_at(object).is_none();

@@ -149,11 +149,13 @@ impl Magazine {
         }
     }
 
-    /// Moves the `n` oldest rounds to an empty magazine.
+    /// Moves the `n` oldest rounds to another magazine, or as many as there are and it has room for.
     pub(crate) fn move_oldest(&mut self, n: usize, to: &mut Self) {
-        debug_assert!(n <= self.len() && to.len() == 0);
-        let n = n.min(self.len());
-        // SAFETY: the other magazine is empty, and each has place for as many rounds as any.
+        let n = n.min(self.len()).min(MAX_ROUNDS - to.len());
+        if n == 0 || to.is_none() {
+            return;
+        }
+        // SAFETY: it is a magazine, and has room for so many.
         unsafe { to.push_many_unchecked(&self.rounds()[..n]) };
         let rest = self.len() - n;
         // SAFETY: the slots up to the top hold rounds; those that stay move down to the first slot, and the top with them.

@@ -174,7 +174,7 @@ fn what_is_fetched_is_bounded_by_cpus_and_not_by_threads() {
 }
 
 #[test]
-fn a_pair_takes_its_magazines_when_it_needs_them() {
+fn an_owner_takes_its_magazine_when_it_needs_one() {
     each_mode(7, 7, |stock| {
         let tokens = Tokens::new(100);
         let mut magazine = OwnMagazine::none();
@@ -204,7 +204,7 @@ fn a_pair_takes_its_magazines_when_it_needs_them() {
 }
 
 #[test]
-fn a_short_life_costs_a_pair_one_magazine() {
+fn a_short_life_costs_an_owner_one_magazine() {
     each_mode(7, 7, |stock| {
         let tokens = Tokens::new(100);
         for _ in 0..10 {
@@ -226,7 +226,7 @@ fn a_short_life_costs_a_pair_one_magazine() {
 }
 
 #[test]
-fn a_pair_that_overflows_keeps_everything() {
+fn an_owner_that_overflows_keeps_everything() {
     each_mode(7, 7, |stock| {
         let tokens = Tokens::new(100);
         let out: Vec<_> = (0..40).map(|_| stock.get(&tokens).unwrap()).collect();

@@ -7,7 +7,8 @@ use super::supply::Supply;
 use super::{MAX_ROUNDS, WORD};
 use crate::os::OsError;
 
-/// A loaded magazine that holds as many rounds as two of the depot's. All calls with a stock name the same one.
+/// A loaded magazine that holds as many rounds as two of the depot's, where there is room for them ([`MAX_ROUNDS`]). All calls with a
+/// stock name the same one.
 ///
 /// Bonwick and Adams keep two magazines, the loaded and the previous one, so that a thread which takes and gives in turn at the edge
 /// of one does not go to the depot each time. Here the two are one array: an empty one takes a magazine of the depot's, a full one
@@ -23,7 +24,7 @@ pub(crate) struct OwnMagazine {
 }
 
 /// Rounds that an owner has at most, where a magazine of the depot's has so many.
-fn most(rounds: usize) -> usize {
+pub(super) fn most(rounds: usize) -> usize {
     (2 * rounds).min(MAX_ROUNDS)
 }
 
@@ -143,6 +144,7 @@ impl OwnMagazine {
                     None => return stock.get_stocked().map_or_else(|| one(supply), Ok),
                 }
             }
+            self.full = self.loaded.top_with(most(depot.rounds()));
             let filled = self
                 .loaded
                 .fill(depot.rounds(), |rounds| supply.fetch(rounds));

@@ -247,7 +247,7 @@ impl RawHandle {
         self.len() == 0
     }
 
-    /// Gives both magazines to the depot: constant time, no object is looked at. The handle takes others when it needs
+    /// Gives the magazine to the depot: constant time, no object is looked at. The handle takes others when it needs
     /// them. For a thread that will not use the handle for long: no other thread can take what is in it.
     ///
     /// ```

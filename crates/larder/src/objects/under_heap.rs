@@ -36,7 +36,7 @@ impl RawCache {
         &self.cache.stock
     }
 
-    /// An object for a magazine whose loaded magazine has none, and whether it is known to be zero. `spare` is called before memory
+    /// An object for an owner's magazine that has none, and whether it is known to be zero. `spare` is called before memory
     /// grows for it.
     pub(crate) fn get_into(
         &self,
@@ -84,7 +84,7 @@ impl RawCache {
         }
     }
 
-    /// An object from a magazine whose loaded magazine has no room.
+    /// An object from an owner's magazine that has no room.
     pub(crate) fn put_from(&self, magazine: &mut OwnMagazine, round: usize) {
         self.cache
             .inner()

@@ -218,7 +218,7 @@ unsafe fn resize<H: Hands>(
     align: usize,
 ) -> *mut u8 {
     let Block { bytes: has, class } = block;
-    // A block of a size in the table must be what a request of its size would give: a free by size looks no further. Others are
+    // A block of a small size must be what a request of its size would give: a free by size looks no further. Others are
     // found by their addresses.
     let small = small_class(size);
     let stays = match (small, class) {
@@ -391,7 +391,7 @@ fn alloc_odd(size: usize, align: usize, zeroed: bool, origin: Origin) -> *mut u8
         return null_mut();
     };
     if let Some(heap) = slot::quick_heap() {
-        if !zeroed && let Some(object) = heap.try_get_computed(layout) {
+        if !zeroed && let Some(object) = heap.try_get_larger(layout) {
             return object.as_ptr();
         }
     } else {

@@ -19,7 +19,7 @@ use super::front::{self, Hands};
 use super::state::{self, Global};
 use super::{misuse, profiled, slot};
 use crate::heap::class::{
-    MAX_TABLED, TABLE_END, class_of_layout, computed_class, small_class, tabled_class,
+    MAX_FIXED, TABLE_END, class_of_layout, computed_class, small_class, tabled_class,
 };
 use crate::heap::{Call, GRAIN, Heap, Origin, SIZES};
 
@@ -345,7 +345,7 @@ fn check_large(object: NonNull<u8>, size: usize, align: usize, call: Call) {
         && profiled::profile().is_none()
         && let Some(global) = state::global()
         && let Ok(bytes) = global.classes.family().large_bytes(object)
-        && (size > bytes || said(size, align).is_some_and(|class| SIZES[class] <= MAX_TABLED))
+        && (size > bytes || said(size, align).is_some_and(|class| SIZES[class] <= MAX_FIXED))
         && !global.classes.has_outgrown()
     {
         misuse::wrong_size(object, size, bytes, call);

@@ -8,7 +8,7 @@ impl Stock {
         self.depot.end_interval();
     }
 
-    /// Rounds that lie in the depot, as far as they can be counted without a look.
+    /// Rounds that lie in the depot, as far as they can be counted without a look: owners that went may have left twice as many.
     pub(crate) fn in_depot(&self) -> usize {
         self.depot.full().saturating_mul(self.depot.rounds())
     }

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use super::cpu_layer::{CpuLayer, NotExchanged};
 use super::depot::Depot;
 use super::magazines::{Magazine, Magazines};
+use super::own;
 use super::refill_limiter::{Refill, RefillLimiter};
 use super::supply::Supply;
 use super::sync::fence;
@@ -206,6 +207,11 @@ impl Stock {
     /// Rounds that a magazine may hold now.
     pub(crate) fn rounds(&self) -> usize {
         self.depot.rounds()
+    }
+
+    /// Rounds that an owner's magazine may hold now.
+    pub(crate) fn owner_rounds(&self) -> usize {
+        own::most(self.depot.rounds())
     }
 
     /// Pretends that the machine reports so many CPUs.

@@ -213,7 +213,7 @@ impl<'c, T, E> ObjectHandle<'c, T, E> {
 }
 
 impl<T, E> Drop for ObjectHandle<'_, T, E> {
-    /// Gives both magazines to the depot: constant time.
+    /// Gives the magazine to the depot: constant time.
     fn drop(&mut self) {
         self.magazine.give_up(&self.cache.cache.stock);
     }
