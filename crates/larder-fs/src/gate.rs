@@ -131,11 +131,12 @@ impl<R> Gate<R> {
         let mut state = self.state();
         // Idle threads that were woken for what is aside are not idle any more.
         let is_last = state.serving == 1 && state.idle <= state.aside.len();
-        // One of any length has room.
-        let has_room = state.aside.is_empty()
+        // One of any length has room; and what holds no memory of its own, as inodes that the kernel forgets.
+        let has_room = bytes == 0
+            || state.aside.is_empty()
             || state.aside.len() < self.room.requests && state.bytes + bytes <= self.room.bytes;
         // A thread that is away takes it. Without one, or without room, there is no other way than to wait.
-        if is_last && state.away > 0 && has_room {
+        if is_last && state.away > 0 && has_room && !state.ended {
             state.bytes += bytes;
             state.aside.push_back((aside(), bytes));
             return false;
@@ -329,7 +330,7 @@ mod tests {
 
     #[test]
     fn there_is_room_for_so_many_requests_and_bytes() {
-        for (bytes, fit) in [(0, ROOM.requests), (60, 1), (101, 1)] {
+        for (bytes, fit) in [(1, ROOM.requests), (60, 1), (101, 1)] {
             let gate = Gate::new(2, ROOM);
             serve(&gate);
             serve(&gate);

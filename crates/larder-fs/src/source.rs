@@ -36,13 +36,18 @@ pub(crate) fn asks<T>(work: impl FnOnce() -> T) -> (T, bool) {
     (out, ASKED.get())
 }
 
-/// Does what must not wait for the source's data. None if it would read: the read has failed then.
-pub(crate) fn in_place<T>(work: impl FnOnce() -> T) -> Option<T> {
+/// Does what must not wait for the source's data. Also says whether it would have read, and failed for that.
+pub(crate) fn in_place<T>(work: impl FnOnce() -> T) -> (T, bool) {
     IN_PLACE.set(true);
     REFUSED.set(false);
     let out = work();
     IN_PLACE.set(false);
-    (!REFUSED.get()).then_some(out)
+    (out, REFUSED.get())
+}
+
+/// What is done [in place](in_place) would have to wait.
+pub(crate) fn refuse() {
+    REFUSED.set(true);
 }
 
 /// The data of a file of the source.
@@ -421,9 +426,9 @@ mod tests {
         file.write_all_at(b"text", 0).unwrap();
         source.add(1, Arc::new(Backing::new(file, true)));
         let mut text = [0; 4];
-        let refused = in_place(|| source.read(FileId(1), 0, &mut text).is_err());
-        assert!(refused.is_none());
-        assert_eq!(in_place(|| 5), Some(5));
+        let (failed, refused) = in_place(|| source.read(FileId(1), 0, &mut text).is_err());
+        assert!(failed && refused);
+        assert_eq!(in_place(|| 5), (5, false));
         assert_eq!(source.read(FileId(1), 0, &mut text).unwrap(), 4);
         assert_eq!(
             (&text, source.calls.reads.load(Ordering::Relaxed)),

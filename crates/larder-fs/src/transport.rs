@@ -502,7 +502,10 @@ impl<'s> Worker<'s> {
                 let device = Arc::clone(&self.device);
                 Aside::new(Taken::Message(bytes.to_vec(), device), header)
             };
-            left = self.requests.leave(slow, bytes.len(), aside);
+            // The kernel has no bound for these, but each inode that is in memory is forgotten once.
+            let counts = !matches!(header.opcode, FORGET | BATCH_FORGET);
+            let room = if counts { bytes.len() } else { 0 };
+            left = self.requests.leave(slow, room, aside);
             if !left {
                 self.interrupt_early(header.unique);
                 return false;
@@ -657,7 +660,10 @@ impl<'s> Worker<'s> {
             // A read finds out by itself, and so does a write; but a block may begin to move then.
             Wait::Data => by_descriptor && header.opcode == WRITE,
             // To leave costs little while another thread serves. A ring's thread has to wake one, which takes longer than most names.
-            Wait::Names | Wait::Forgets => by_descriptor || names.are_slow(),
+            // A change to names may wait for a block of the file, too.
+            Wait::Names | Wait::Forgets => {
+                by_descriptor || names.are_slow() || self.system.source.data.are_slow()
+            }
             Wait::File => true,
         };
         let outcome = match header.opcode {

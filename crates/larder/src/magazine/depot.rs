@@ -120,6 +120,20 @@ impl Depot {
         self.magazines.spare_empty()
     }
 
+    /// A magazine for so many rounds of an owner's. Where they are less than a magazine's worth they join those that came last: each
+    /// magazine takes 2 KiB, however few rounds it has.
+    pub(crate) fn spare_with_room(&self, rounds: usize) -> Option<Magazine> {
+        if rounds < self.rounds()
+            && let Some(last) = self.take_full()
+        {
+            if last.len() + rounds <= MAX_ROUNDS {
+                return Some(last);
+            }
+            self.put(last);
+        }
+        self.spare_empty()
+    }
+
     /// Puts a magazine where it belongs.
     pub(crate) fn put(&self, magazine: Magazine) {
         if magazine.len() == 0 {

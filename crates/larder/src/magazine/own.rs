@@ -181,11 +181,12 @@ impl OwnMagazine {
             // Magazines have grown meanwhile.
             self.full = self.loaded.top_with(most);
         } else {
-            let Some(mut half) = depot.spare_empty() else {
+            let half = self.len() / 2;
+            let Some(mut magazine) = depot.spare_with_room(half) else {
                 return supply.accept(&[round]);
             };
-            self.loaded.move_oldest(self.len().div_ceil(2), &mut half);
-            depot.put(half);
+            self.loaded.move_oldest(half, &mut magazine);
+            depot.put(magazine);
         }
         // SAFETY: new magazines are empty, and one that has grown or has given half has room.
         unsafe { self.loaded.push_unchecked(round) };

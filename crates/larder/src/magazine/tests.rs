@@ -167,17 +167,43 @@ fn a_full_owner_gives_the_older_half() {
             let puts = (1..=300).take_while(|&token| magazine.try_put(token));
             assert_eq!(puts.count(), most);
             magazine.put(most + 1, &stock, &tokens);
-            assert_eq!(magazine.len(), most / 2 + 1);
+            assert_eq!(magazine.len(), most - most / 2 + 1);
             let kept = std::iter::from_fn(|| magazine.try_get());
-            let newest = (most.div_ceil(2) + 1..=most + 1).rev();
+            let newest = (most / 2 + 1..=most + 1).rev();
             assert!(kept.eq(newest), "{rounds} rounds");
-            let older = (0..most.div_ceil(2)).map(|_| match magazine.try_get() {
+            let older = (0..most / 2).map(|_| match magazine.try_get() {
                 Some(token) => token,
                 None => magazine.get(&stock, &tokens).unwrap(),
             });
-            assert!(older.eq((1..=most.div_ceil(2)).rev()), "{rounds} rounds");
+            assert!(older.eq((1..=most / 2).rev()), "{rounds} rounds");
             magazine.give_up(&stock);
         });
+    }
+}
+
+#[test]
+fn what_owners_give_fills_magazines() {
+    // A half of 127 rounds each: two are in one magazine, where the depot's may have more than 127.
+    for (rounds, magazines) in [(255, 5), (128, 5), (127, 9)] {
+        let stock = Stock::new(
+            system(),
+            StockConfig {
+                rounds,
+                most_rounds: rounds,
+                ..StockConfig::default()
+            },
+        );
+        let tokens = Tokens::new(0);
+        let mut magazine = OwnMagazine::none();
+        magazine.equip(&stock).unwrap();
+        // The first 254 or 255 fill it, and each half makes room for as many.
+        for token in 1..=255 + 127 * 7 {
+            if !magazine.try_put(token) {
+                magazine.put(token, &stock, &tokens);
+            }
+        }
+        assert_eq!(stock.stats().magazines, magazines, "{rounds} rounds");
+        magazine.give_up(&stock);
     }
 }
 
