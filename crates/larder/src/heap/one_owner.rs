@@ -26,7 +26,7 @@ const MOST_RUN: usize = 256 << 10;
 /// fewer calls, are a working set: memory grows until it has them all.
 const CALLS: u64 = 32;
 /// Exchanges of magazines since the last collection that show that a class needs what it has: to collect it would cost more of them.
-const BUSY: u32 = 8;
+const BUSY: u32 = 4;
 /// Exchanges of a class without magazines, in a heap that is sparing: an object that is taken and put twice.
 const SPARING: u8 = 4;
 /// A request that takes less than all but this share of the run gets another. A long run has a fifth more than was asked for at most.
