@@ -78,7 +78,7 @@ pub struct Heap {
 struct Inner {
     /// By the number of the class's cache, from 1 on. The others never have an object and never room: they are for addresses that no
     /// class has.
-    classes: [OfClass; PLACES],
+    states: [ClassState; PLACES],
     kept: Kept,
     account: Account,
 }
@@ -86,7 +86,7 @@ struct Inner {
 /// What the heap has of a class.
 #[derive(Debug)]
 #[repr(C)]
-struct OfClass {
+struct ClassState {
     magazine: OwnMagazine,
     /// Exchanges with the depot and the slabs since the last collection.
     exchanges: u32,
@@ -94,7 +94,7 @@ struct OfClass {
     sparing: u8,
 }
 
-const _: () = assert!(size_of::<OfClass>() == PLACE_BYTES);
+const _: () = assert!(size_of::<ClassState>() == PLACE_BYTES);
 
 /// The run of pages that was freed last, until the next request for one, the next growth of memory or the next interval. It is charged.
 #[derive(Default)]
@@ -121,8 +121,8 @@ impl Heap {
         account.collections = classes.growth().collections();
         Self {
             inner: UnsafeCell::new(Inner {
-                classes: [const {
-                    OfClass {
+                states: [const {
+                    ClassState {
                         magazine: OwnMagazine::none(),
                         exchanges: 0,
                         sparing: 0,
@@ -141,14 +141,14 @@ impl Heap {
     pub(super) fn sparing(classes: &Classes) -> Self {
         let this = Self::new(classes);
         for class in 0..CLASSES {
-            this.of(class).sparing = SPARING;
+            this.state(class).sparing = SPARING;
         }
         this
     }
 
     /// Whether a class has no magazines yet, and gets none for this exchange.
     fn spares(&self, class: usize) -> bool {
-        let left = &mut self.of(class).sparing;
+        let left = &mut self.state(class).sparing;
         let spares = *left > 0;
         *left = left.saturating_sub(1);
         spares && self.magazine(class).is_none()
@@ -424,30 +424,30 @@ impl Heap {
     /// What there is of a class. The borrow must end before anything else of this heap is called.
     #[inline(always)]
     #[allow(clippy::mut_from_ref)]
-    fn of(&self, class: usize) -> &mut OfClass {
+    fn state(&self, class: usize) -> &mut ClassState {
         // SAFETY: the heap is not `Sync`, so only this thread is here; no caller keeps the borrow over a call that could
         // come back to this heap.
-        unsafe { &mut (*self.inner.get()).classes[class + 1] }
+        unsafe { &mut (*self.inner.get()).states[class + 1] }
     }
 
-    /// The magazine of a class. The borrow ends as that of [`of`](Self::of).
+    /// The magazine of a class. The borrow ends as that of [`state`](Self::state).
     #[inline(always)]
     #[allow(clippy::mut_from_ref)]
     pub(super) fn magazine(&self, class: usize) -> &mut OwnMagazine {
-        &mut self.of(class).magazine
+        &mut self.state(class).magazine
     }
 
     #[inline(always)]
     #[allow(clippy::mut_from_ref)]
     pub(super) fn account(&self) -> &mut Account {
-        // SAFETY: as in `of`.
+        // SAFETY: as in `state`.
         unsafe { &mut (*self.inner.get()).account }
     }
 
     #[inline(always)]
     #[allow(clippy::mut_from_ref)]
     fn kept(&self) -> &mut Kept {
-        // SAFETY: as in `of`.
+        // SAFETY: as in `state`.
         unsafe { &mut (*self.inner.get()).kept }
     }
 
@@ -599,8 +599,8 @@ impl Heap {
         // SAFETY: the classes own the family.
         let owner = usize::from(unsafe { self.view.owner(at) });
         if owner < KEPT {
-            // SAFETY: as in `of`. No owner has no room; other caches than these, whose numbers are not kept for them, are looked up.
-            return unsafe { (*self.inner.get()).classes[owner].magazine.try_put(at) };
+            // SAFETY: as in `state`. No owner has no room; other caches than these, whose numbers are not kept for them, are looked up.
+            return unsafe { (*self.inner.get()).states[owner].magazine.try_put(at) };
         }
         // SAFETY: the caller's promise.
         unsafe { self.try_keep(object.as_ptr()) }
@@ -626,13 +626,13 @@ impl Heap {
         let Some((mark, place)) = (unsafe { self.view.mark_at(object as usize) }) else {
             return false;
         };
-        // SAFETY: as in `of`: the distance is that of one of so many places.
-        let of = unsafe {
-            &mut *(&raw mut (*self.inner.get()).classes)
+        // SAFETY: as in `state`: the distance is that of one of so many places.
+        let state = unsafe {
+            &mut *(&raw mut (*self.inner.get()).states)
                 .byte_add(place)
-                .cast::<OfClass>()
+                .cast::<ClassState>()
         };
-        let put = mark.load(Ordering::Relaxed) != 0 && of.magazine.try_put(object as usize);
+        let put = mark.load(Ordering::Relaxed) != 0 && state.magazine.try_put(object as usize);
         if put {
             mark.store(0, Ordering::Relaxed);
         }
@@ -737,7 +737,7 @@ impl Heap {
         cache: &RawCache,
         f: impl FnOnce(&mut OwnMagazine) -> T,
     ) -> T {
-        self.of(class).exchanges += 1;
+        self.state(class).exchanges += 1;
         let mut magazine = core::mem::replace(self.magazine(class), OwnMagazine::none());
         let result = f(&mut magazine);
         let mut late = core::mem::replace(self.magazine(class), magazine);
@@ -780,7 +780,7 @@ impl Heap {
             // Not enough for a magazine's worth: one, from the CPU's stock.
             (cache.get()?.as_ptr() as usize, 1)
         } else if let Some(inherited) = self.magazine(class).inherit(cache.stock()) {
-            self.of(class).exchanges += 1;
+            self.state(class).exchanges += 1;
             inherited
         } else if !zeroed && self.spares(class) {
             (cache.get()?.as_ptr() as usize, 1)
@@ -974,7 +974,7 @@ impl Heap {
 
     /// Which classes exchanged magazines seldom since the last call.
     fn take_quiet(&self) -> Quiet {
-        core::array::from_fn(|class| core::mem::take(&mut self.of(class).exchanges) < BUSY)
+        core::array::from_fn(|class| core::mem::take(&mut self.state(class).exchanges) < BUSY)
     }
 
     /// Gives the magazines of quiet classes to the depot that hold much.
