@@ -52,16 +52,32 @@ fn a_miss_while_all_blocks_are_being_read_waits_for_one() {
     let cache = cache(&storage, 2, "adaptive");
     let file = cache.file(FILE).unwrap();
     storage.close_gate();
+    // Once blocks have been read, their readers may keep both frames for a moment: a miss is refused then.
+    let may_be_refused = AtomicBool::new(false);
     std::thread::scope(|threads| {
         let readers: Vec<_> = (0..4)
             .map(|index| {
-                let (cache, file) = (&cache, &file);
-                threads.spawn(move || cache.handle().read(file, index).map(|block| block[0]))
+                let (cache, file, may_be_refused) = (&cache, &file, &may_be_refused);
+                threads.spawn(move || {
+                    loop {
+                        match cache.handle().read(file, index).map(|block| block[0]) {
+                            Err(CacheError::Pinned { .. })
+                                if may_be_refused.load(Ordering::SeqCst) =>
+                            {
+                                std::thread::yield_now();
+                            }
+                            read => return read,
+                        }
+                    }
+                })
             })
             .collect();
         while storage.reads() < 2 {
             std::thread::yield_now();
         }
+        // The other two have had time to ask.
+        std::thread::sleep(Duration::from_millis(20));
+        may_be_refused.store(true, Ordering::SeqCst);
         storage.open_gate();
         for reader in readers {
             assert_eq!(reader.join().unwrap().unwrap(), 0);
