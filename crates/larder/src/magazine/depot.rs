@@ -43,13 +43,17 @@ fn place() -> usize {
     usize::from(mine) % PLACES
 }
 
+/// One magazine in a count of magazines and rounds: there are fewer rounds than this.
+const ONE: u64 = 1 << 40;
+
 #[derive(Debug)]
 pub(crate) struct Depot {
     magazines: Arc<Magazines>,
     full: Stack,
     left: [Left; PLACES],
-    /// Full magazines now. Counted beside the stack, so it may be off by the exchanges under way.
-    full_now: AtomicUsize,
+    /// Full magazines now, in units of [`ONE`], and their rounds: one count, so one exchange. It stands beside the stack, and may be off by
+    /// the exchanges under way.
+    full_now: AtomicU64,
     /// Fewest full magazines since the interval began.
     full_least: AtomicUsize,
     /// Failed exchanges since the depot last looked at them.
@@ -68,7 +72,7 @@ impl Depot {
             magazines,
             full: Stack::new(),
             left: core::array::from_fn(|_| Left(AtomicU32::new(0))),
-            full_now: AtomicUsize::new(0),
+            full_now: AtomicU64::new(0),
             full_least: AtomicUsize::new(0),
             contended: AtomicUsize::new(0),
             looked_at: AtomicU64::new(0),
@@ -84,7 +88,12 @@ impl Depot {
 
     /// Full magazines now.
     pub(crate) fn full(&self) -> usize {
-        self.full_now.load(Ordering::Relaxed)
+        (self.full_now.load(Ordering::Relaxed) / ONE) as usize
+    }
+
+    /// Rounds in them.
+    pub(crate) fn rounds_in_full(&self) -> usize {
+        (self.full_now.load(Ordering::Relaxed) % ONE) as usize
     }
 
     /// Magazines made so far, for all depots that share them.
@@ -98,10 +107,9 @@ impl Depot {
         self.note(retries);
         // SAFETY: the stack gives a number to one taker, and `put` left it there.
         let magazine = index.and_then(|index| unsafe { self.magazines.at_index(index) })?;
-        let left = self
-            .full_now
-            .fetch_sub(1, Ordering::Relaxed)
-            .saturating_sub(1);
+        let taken = ONE + magazine.len() as u64;
+        let left = self.full_now.fetch_sub(taken, Ordering::Relaxed) - taken;
+        let left = (left / ONE) as usize;
         // Mostly it is not, and to look costs less than an atomic exchange.
         if left < self.full_least.load(Ordering::Relaxed) {
             self.full_least.fetch_min(left, Ordering::Relaxed);
@@ -139,13 +147,10 @@ impl Depot {
         if magazine.len() == 0 {
             return self.magazines.put_empty(magazine);
         }
-        self.push(self.magazines.index_of(magazine));
-    }
-
-    /// Puts the number of a magazine with rounds on the stack.
-    fn push(&self, index: u32) {
         // Before the push, so that the count never runs below the truth and wraps.
-        self.full_now.fetch_add(1, Ordering::Relaxed);
+        let put = ONE + magazine.len() as u64;
+        self.full_now.fetch_add(put, Ordering::Relaxed);
+        let index = self.magazines.index_of(magazine);
         let retries = self.full.push(&*self.magazines, index);
         self.note(retries);
     }
@@ -160,8 +165,10 @@ impl Depot {
         let left = &self.left[place()].0;
         // Release: the thread that takes the magazine sees its rounds. Acquire: so does the thread that gets the former one
         // from the stack.
-        if let Some(former) = left.swap(index + 1, Ordering::AcqRel).checked_sub(1) {
-            self.push(former);
+        let former = left.swap(index + 1, Ordering::AcqRel).checked_sub(1);
+        // SAFETY: the exchange gives a number to one taker, and an earlier call left it there.
+        if let Some(former) = former.and_then(|index| unsafe { self.magazines.at_index(index) }) {
+            self.put(former);
         }
     }
 
@@ -351,6 +358,27 @@ mod tests {
         assert_eq!(depot.take_full().unwrap().rounds(), [9]);
         depot.leave(depot.take_empty().unwrap());
         assert!(depot.take_for_owner().is_none(), "there is no round in it");
+    }
+
+    #[test]
+    fn rounds_are_counted_with_their_magazines() {
+        let depot = depot(3, 3);
+        let three = || {
+            let mut m = full(&depot, 1);
+            m.push(2).unwrap();
+            m.push(3).unwrap();
+            m
+        };
+        depot.put(three());
+        depot.put(full(&depot, 4));
+        assert_eq!((depot.full(), depot.rounds_in_full()), (2, 4));
+        // What is left is on the stack from the next one on.
+        depot.leave(three());
+        depot.leave(three());
+        assert_eq!((depot.full(), depot.rounds_in_full()), (3, 7));
+        assert_eq!(depot.take_full().map(|m| m.len()), Some(3));
+        assert_eq!(depot.take_full().map(|m| m.len()), Some(1));
+        assert_eq!((depot.full(), depot.rounds_in_full()), (1, 3));
     }
 
     #[test]

@@ -47,8 +47,9 @@ pub(super) struct Bound {
     /// What came in magazines, and in runs of pages: to look at the pool alone takes a hundredth of a look at all caches.
     objects: Looks,
     runs: Looks,
-    /// Bytes that were free in caches when they were looked at last.
+    /// Bytes that were free in caches when they were looked at last, and what had come in magazines by then.
     in_caches: AtomicUsize,
+    seen: AtomicUsize,
 }
 
 /// When puts look again.
@@ -113,6 +114,7 @@ impl Bound {
             objects: Looks::new(if nothing { SHORT_STEP } else { STEP }),
             runs: Looks::new(if nothing { SHORT_STEP } else { STEP }),
             in_caches: AtomicUsize::new(0),
+            seen: AtomicUsize::new(0),
         }
     }
 
@@ -199,7 +201,10 @@ impl Inner {
     pub(super) fn put_pages(&self, bytes: usize) {
         if self.bound.is_some() && self.bound.runs.is_due(bytes) {
             let in_caches = self.bound.in_caches.load(Ordering::Relaxed);
-            let (_, mut used, mut free) = self.in_use(in_caches);
+            // What came in magazines since may be free, too: a thread that puts runs alone from now on must find it.
+            let put = self.bound.objects.put.load(Ordering::Relaxed);
+            let unseen = put.wrapping_sub(self.bound.seen.load(Ordering::Relaxed));
+            let (_, mut used, mut free) = self.in_use(in_caches.saturating_add(unseen));
             if free > self.bound.most(used) {
                 (used, free) = self.keep_bound();
             }
@@ -211,6 +216,8 @@ impl Inner {
     #[cold]
     fn keep_bound(&self) -> (usize, usize) {
         let bound = &self.bound;
+        let put = bound.objects.put.load(Ordering::Relaxed);
+        bound.seen.store(put, Ordering::Relaxed);
         let in_caches = self.each_cache(Cache::free_bytes);
         let (held, used, free) = self.in_use(in_caches);
         let now = coarse_now();
@@ -238,7 +245,7 @@ impl Inner {
     fn in_use(&self, in_caches: usize) -> (usize, usize, usize) {
         let (held, out) = self.pool.bytes();
         let used = out.saturating_sub(in_caches);
-        (held, used, held.saturating_sub(out) + in_caches)
+        (held, used, held.saturating_sub(out) + in_caches.min(out))
     }
 }
 

@@ -8,9 +8,9 @@ impl Stock {
         self.depot.end_interval();
     }
 
-    /// Rounds that lie in the depot, as far as they can be counted without a look: owners that went may have left twice as many.
+    /// Rounds that lie in the depot, but for what owners that went left last.
     pub(crate) fn in_depot(&self) -> usize {
-        self.depot.full().saturating_mul(self.depot.rounds())
+        self.depot.rounds_in_full()
     }
 
     /// Gives the rounds that lie in the depot to the supply, when there may be `least` of them: with fewer it is not worth the
