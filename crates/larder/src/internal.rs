@@ -30,7 +30,8 @@ pub mod heap {
     };
     pub use crate::heap::global::marked::{
         alloc, alloc_as, alloc_counted_or, alloc_or, alloc_zeroed, free, free_aligned_as,
-        free_sized_as, realloc, try_alloc_near, try_free, try_free_sized, usable_size,
+        free_sized_as, realloc, try_alloc_aligned, try_alloc_near, try_free, try_free_sized,
+        usable_size,
     };
     pub use crate::heap::global::{
         cache_bytes, decay_time, make, ready_stacks, reaper_interval, write_profile,

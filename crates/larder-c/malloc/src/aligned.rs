@@ -16,7 +16,10 @@ unsafe extern "C" fn posix_memalign(out: *mut *mut c_void, alignment: usize, siz
     if !alignment.is_power_of_two() || alignment < size_of::<*mut c_void>() {
         return libc::EINVAL;
     }
-    let block = allocate_aligned(size, alignment, Origin::Malloc);
+    let block = match heap::try_alloc_aligned(size, alignment) {
+        Some(block) => block.as_ptr().cast(),
+        None => allocate_aligned(size, alignment, Origin::Malloc),
+    };
     if block.is_null() {
         return libc::ENOMEM;
     }
@@ -28,15 +31,27 @@ unsafe extern "C" fn posix_memalign(out: *mut *mut c_void, alignment: usize, siz
 /// The size need not be a multiple of the alignment (as in C17, and always in glibc).
 #[unsafe(no_mangle)]
 extern "C" fn aligned_alloc(alignment: usize, size: usize) -> *mut c_void {
+    if let Some(block) = heap::try_alloc_aligned(size, alignment) {
+        return block.as_ptr().cast();
+    }
     if !alignment.is_power_of_two() {
         return errno::invalid();
     }
-    memalign(alignment, size)
+    memalign_slowly(alignment, size)
 }
 
 /// Rounds an alignment that is not a power of two up to one, as glibc does.
 #[unsafe(no_mangle)]
 extern "C" fn memalign(alignment: usize, size: usize) -> *mut c_void {
+    match heap::try_alloc_aligned(size, alignment) {
+        Some(block) => block.as_ptr().cast(),
+        None => memalign_slowly(alignment, size),
+    }
+}
+
+#[cold]
+#[inline(never)]
+extern "C" fn memalign_slowly(alignment: usize, size: usize) -> *mut c_void {
     let Some(alignment) = alignment.checked_next_power_of_two() else {
         return errno::invalid();
     };

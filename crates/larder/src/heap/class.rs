@@ -3,6 +3,9 @@
 //! Multiples of 16 up to 128, and from there on four classes for each doubling, as jemalloc has them: there at most a
 //! fifth of an object is wasted. Each class of a doubling is a multiple of an eighth of its upper end, so a class that is a power
 //! of two is aligned to itself, and one is found for any alignment by going up.
+//!
+//! Three classes more are for a power of two of bytes and what a program keeps beside it: SQLite asks for 4,368 bytes for a page in
+//! its cache and for 1,040 beside rows, which the next of four classes would make 5,120 and 1,280.
 
 use core::alloc::Layout;
 
@@ -20,7 +23,11 @@ pub(crate) const TABLE_END: usize = 256 << 10;
 pub const GRAIN: usize = 16;
 
 /// Number of classes.
-pub const CLASSES: usize = 60;
+pub const CLASSES: usize = 60 + AND_EIGHTHS.len();
+
+/// The classes that are not of four for a doubling: a power of two and an eighth of it. No multiple of a larger alignment than theirs
+/// lies between the two, so that one is still found for any alignment.
+const AND_EIGHTHS: [usize; 3] = [1152, 4608, 9216];
 
 /// Sizes of all classes in bytes, ascending.
 pub const SIZES: [usize; CLASSES] = sizes();
@@ -30,13 +37,20 @@ static TABLE: [u8; TABLE_END / GRAIN + 1] = table();
 
 const fn sizes() -> [usize; CLASSES] {
     let mut sizes = [0; CLASSES];
-    let mut i = 0;
+    let (mut i, mut more) = (0, 0);
     while i < CLASSES {
-        sizes[i] = if i < 8 {
-            GRAIN * (i + 1)
+        let n = i - more;
+        let size = if n < 8 {
+            GRAIN * (n + 1)
         } else {
-            let (doubling, quarter) = ((i - 8) / 4, (i - 8) % 4);
+            let (doubling, quarter) = ((n - 8) / 4, (n - 8) % 4);
             (128 << doubling) / 4 * (5 + quarter)
+        };
+        sizes[i] = if more < AND_EIGHTHS.len() && AND_EIGHTHS[more] < size {
+            more += 1;
+            AND_EIGHTHS[more - 1]
+        } else {
+            size
         };
         i += 1;
     }
@@ -128,7 +142,7 @@ pub(crate) fn computed_class(size: usize) -> Option<usize> {
     let below = size - 1;
     let doubling = below.ilog2();
     let quarter = (below >> (doubling - 2)) & 3;
-    let class = (doubling - 7) as usize * 4 + 8 + quarter;
+    let class = (doubling - 7) as usize * 4 + 8 + quarter + AND_EIGHTHS.len();
     // SAFETY: the largest size is below the end of the last class's doubling (a test looks at each class).
     unsafe { core::hint::assert_unchecked(class < CLASSES) };
     Some(class)
@@ -163,6 +177,17 @@ fn class_of_aligned(layout: Layout) -> Option<usize> {
         return None;
     }
     class_of(layout.pad_to_align().size().max(layout.align()))
+}
+
+/// The class of a size and an alignment, if that is a power of two, a page at most, and the table has the size.
+#[inline(always)]
+pub(crate) fn tabled_class_of_aligned(size: usize, align: usize) -> Option<usize> {
+    let last = align.wrapping_sub(1);
+    if size > TABLE_END || last >= crate::os::page_size() || align & last != 0 {
+        return None;
+    }
+    // The table's end is a multiple of a page.
+    tabled_class((size.max(1) + last) & !last)
 }
 
 #[cfg(test)]
@@ -205,6 +230,8 @@ mod tests {
                 let Some(class) = class_of_layout(layout) else {
                     panic!("{size} aligned to {align} has no class");
                 };
+                let tabled = tabled_class_of_aligned(size, align);
+                assert_eq!(tabled, (size <= TABLE_END).then_some(class));
                 assert!(
                     SIZES[class] >= size && SIZES[class].is_multiple_of(align),
                     "{size} {align}"
@@ -217,5 +244,14 @@ mod tests {
         }
         let layout = Layout::from_size_align(8, 8192).unwrap();
         assert_eq!(class_of_layout(layout), None);
+        for (size, align) in [
+            (8, 8192),
+            (8, 0),
+            (8, 24),
+            (usize::MAX, 64),
+            (TABLE_END + 1, 16),
+        ] {
+            assert_eq!(tabled_class_of_aligned(size, align), None, "{size} {align}");
+        }
     }
 }

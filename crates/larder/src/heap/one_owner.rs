@@ -27,6 +27,8 @@ const MOST_RUN: usize = 256 << 10;
 const CALLS: u64 = 32;
 /// Exchanges of magazines since the last collection that show that a class needs what it has: to collect it would cost more of them.
 const BUSY: u32 = 4;
+/// Bytes of objects with which a program is busy for longer than it takes to collect them: these are not spared.
+const LARGE: usize = 4 << 10;
 /// Exchanges of a class without magazines, in a heap that is sparing: an object that is taken and put twice.
 const SPARING: u8 = 4;
 /// A request that takes less than all but this share of the run gets another. A long run has a fifth more than was asked for at most.
@@ -559,20 +561,30 @@ impl Heap {
         Some(round)
     }
 
-    /// An object of a layout, if it has a class and the loaded magazine one of it that is so aligned; marked as in use.
+    /// An object of a class, if the loaded magazine has one at a multiple of `align`, a power of two; marked as in use.
     ///
     /// # Safety
     /// The family has marks.
-    #[inline]
-    pub(super) unsafe fn try_get_aligned_marked(&self, layout: Layout) -> Option<NonNull<u8>> {
-        let object = self.try_get(class_of_layout(layout)?)?;
-        if object.as_ptr() as usize & (layout.align() - 1) != 0 {
-            self.classes.family().bring_outgrown(object);
+    #[inline(always)]
+    pub(super) unsafe fn try_get_aligned_marked(
+        &self,
+        class: usize,
+        align: usize,
+    ) -> Option<NonNull<u8>> {
+        let object = self.try_get(class)?;
+        if object.as_ptr() as usize & (align - 1) != 0 {
+            self.bring_outgrown(object);
             return None;
         }
         // SAFETY: the caller's promise.
         unsafe { self.mark(object) };
         Some(object)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn bring_outgrown(&self, object: NonNull<u8>) {
+        self.classes.family().bring_outgrown(object);
     }
 
     /// An object of a class beyond the small ones, if the loaded magazine has one, or a larger one in the run that is kept. A call, which
@@ -694,7 +706,7 @@ impl Heap {
             if object.as_ptr() as usize & (layout.align() - 1) == 0 {
                 return Ok(object);
             }
-            self.classes.family().bring_outgrown(object);
+            self.bring_outgrown(object);
         }
     }
 
@@ -974,7 +986,10 @@ impl Heap {
 
     /// Which classes exchanged magazines seldom since the last call.
     fn take_quiet(&self) -> Quiet {
-        core::array::from_fn(|class| core::mem::take(&mut self.state(class).exchanges) < BUSY)
+        core::array::from_fn(|class| {
+            let exchanges = core::mem::take(&mut self.state(class).exchanges);
+            exchanges < BUSY || SIZES[class] >= LARGE
+        })
     }
 
     /// Gives the magazines of quiet classes to the depot that hold much.

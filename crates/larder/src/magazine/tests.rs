@@ -311,7 +311,8 @@ fn stray_rounds_share_a_magazine() {
         for round in 1..=25 {
             stock.put_into_depot(round, &tokens);
         }
-        assert_eq!(stock.stats().full_magazines, 3);
+        let stats = stock.stats();
+        assert_eq!((stats.full_magazines, stats.full_rounds), (3, 25));
     });
 }
 

@@ -56,17 +56,16 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 /// assert!(larder::os::page_size().is_power_of_two());
 /// ```
 #[must_use]
+#[inline]
 pub fn page_size() -> usize {
-    touched_at_start! {
-        static CACHED: AtomicUsize = AtomicUsize::new(0);
+    // An architecture with one size only, and an interpreter without a system.
+    if cfg!(any(target_arch = "x86_64", miri)) {
+        return 4096;
     }
+    static CACHED: AtomicUsize = AtomicUsize::new(0);
     match CACHED.load(Ordering::Relaxed) {
         0 => {
-            let size = if cfg!(miri) {
-                4096
-            } else {
-                rustix::param::page_size()
-            };
+            let size = rustix::param::page_size();
             CACHED.store(size, Ordering::Relaxed);
             size
         }

@@ -251,10 +251,9 @@ impl Inner {
         })
     }
 
-    /// Rounds in the pre-zeroed stock's depot, at most.
+    /// Rounds in the pre-zeroed stock's depot.
     pub(super) fn zeroed_in_depot(&self) -> usize {
-        let stats = self.zeroed.stats();
-        stats.full_magazines * stats.rounds
+        self.zeroed.stats().full_rounds
     }
 
     #[cold]
@@ -413,7 +412,7 @@ impl Inner {
             zeroed_by_helper_bytes: get(&self.zeroed_by_helper),
             fault_ahead_bytes: get(&counters.fault_ahead_pages) * page as u64,
             helper_cpu_ns: get(&self.helper_cpu_ns),
-            prezeroed_bytes: zeroed.full_magazines * zeroed.rounds * page,
+            prezeroed_bytes: zeroed.full_rounds * page,
             magazine_pages: stock.rounds,
             magazines: stock.magazines,
         }

@@ -53,6 +53,19 @@ fn sizes_that_are_needed_in_turn_do_not_add_up() {
 }
 
 #[test]
+fn large_blocks_of_changing_sizes_use_the_same_memory() {
+    let family = timeless();
+    let heap = Heap::new(&Classes::new(&family));
+    let burst = 16 * BURST;
+    for turn in 0..40 {
+        // Each class exchanges magazines in every fourth turn, all the time.
+        let size = [20, 24, 32, 40][turn % 4] << 10;
+        give(&heap, size, take(&heap, size, burst));
+    }
+    assert!(held(&family) < 2 * burst, "{} bytes", held(&family));
+}
+
+#[test]
 fn what_small_sizes_left_serves_large_ones_too() {
     let family = timeless();
     let heap = Heap::new(&Classes::new(&family));
@@ -81,7 +94,7 @@ fn other_heaps_give_back_at_their_next_slow_call() {
     assert_eq!(
         idle.stats().stocked_bytes,
         before,
-        "nobody else looks into it"
+        "no other heap looks into it"
     );
     // A class that it does not have yet.
     idle.alloc(layout(64)).unwrap();

@@ -258,10 +258,14 @@ fn turns(params: &Params, quick: bool) -> i64 {
     } else if or("zeroed", 0) > 0 {
         // So is each byte, by some.
         ((1 << 30) / bytes).clamp(16, 100_000)
-    } else if bytes.max(or("align", 1)) < 1 << 20 {
-        100_000
     } else {
-        3000
+        // From 1 MiB on a turn is a walk in the arena and a fault or two, from 4 MiB on often a system call. With fewer turns than
+        // this the first faults of each page are most of the time.
+        match bytes.max(or("align", 1)) >> 20 {
+            0 => 100_000,
+            1..4 => 20_000,
+            _ => 3000,
+        }
     };
     let share = if quick { 5 } else { 1 };
     (full / or("threads", 1) / share).max(2)

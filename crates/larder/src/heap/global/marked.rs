@@ -20,6 +20,7 @@ use super::state::{self, Global};
 use super::{misuse, profiled, slot};
 use crate::heap::class::{
     MAX_FIXED, TABLE_END, class_of_layout, computed_class, small_class, tabled_class,
+    tabled_class_of_aligned,
 };
 use crate::heap::{Call, GRAIN, Heap, Origin, SIZES};
 
@@ -63,6 +64,16 @@ pub fn alloc_counted_or(size: usize, class: usize, slow: impl FnOnce(usize) -> *
     )
 }
 
+/// At least `size` bytes at a multiple of `align`, if that is a power of two, a page at most, and the thread's magazines have such a
+/// block; else nothing was done.
+#[inline(always)]
+#[must_use]
+pub fn try_alloc_aligned(size: usize, align: usize) -> Option<NonNull<u8>> {
+    let class = tabled_class_of_aligned(size, align)?;
+    // SAFETY: the program's heap has marks.
+    unsafe { slot::quick_heap()?.try_get_aligned_marked(class, align) }
+}
+
 /// A block that the thread has, where [`alloc_or`] found none: of the magazines of a class beyond the table, or the run of pages that the
 /// heap keeps. They are a step away from `malloc`, whose own code is for most calls.
 #[inline(always)]
@@ -102,14 +113,10 @@ pub fn alloc_as(size: usize, align: usize, origin: Origin) -> *mut u8 {
             slow,
         );
     }
-    if let Ok(layout) = Layout::from_size_align(size, align)
-        && let Some(heap) = slot::quick_heap()
-        // SAFETY: the program's heap has marks.
-        && let Some(object) = unsafe { heap.try_get_aligned_marked(layout) }
-    {
-        return object.as_ptr();
+    match try_alloc_aligned(size, align) {
+        Some(object) => object.as_ptr(),
+        None => slow(size),
     }
-    slow(size)
 }
 
 #[cold]

@@ -15,6 +15,8 @@ pub struct StockStats {
     pub misses: u64,
     /// Full magazines in the depot, without those (at most 4) that handles left at their end for the next ones.
     pub full_magazines: usize,
+    /// Rounds in them.
+    pub full_rounds: usize,
     /// Magazines that exist, for all stocks that share them.
     pub magazines: usize,
     /// Rounds that a magazine may hold now.
@@ -31,6 +33,7 @@ impl Stock {
             pushes,
             misses: self.misses.load(Ordering::Relaxed),
             full_magazines: self.depot.full(),
+            full_rounds: self.depot.rounds_in_full(),
             magazines: self.depot.made(),
             rounds: self.depot.rounds(),
         }
