@@ -25,8 +25,8 @@ pub const GRAIN: usize = 16;
 /// Number of classes.
 pub const CLASSES: usize = 60 + AND_EIGHTHS.len();
 
-/// The classes that are not of four for a doubling: a power of two and an eighth of it. No multiple of a larger alignment than theirs
-/// lies between the two, so that one is still found for any alignment.
+/// The classes that are not of four for a doubling: a power of two and an eighth of it. What is aligned to more than that eighth has no
+/// multiple between the two, so none such is found there.
 const AND_EIGHTHS: [usize; 3] = [1152, 4608, 9216];
 
 /// Sizes of all classes in bytes, ascending.
@@ -170,7 +170,8 @@ pub fn class_of_layout(layout: Layout) -> Option<usize> {
 /// The first class that is large enough and a multiple of the alignment. Slabs begin at pages, so its objects are aligned.
 ///
 /// That is the class of the next multiple of the alignment: classes of a doubling are a quarter of its lower end apart. Where the
-/// alignment is at most that, it divides all of them; where it is more, its multiples are among them.
+/// alignment is at most that, it divides all of them; where it is more, its multiples are among them. For the few that are not of four,
+/// see [`AND_EIGHTHS`].
 #[inline]
 fn class_of_aligned(layout: Layout) -> Option<usize> {
     if layout.align() > crate::os::page_size() {

@@ -9,9 +9,7 @@ use core::sync::atomic::Ordering;
 
 use super::account::{Account, HeapStats};
 use super::call::{Checker, Origin};
-use super::class::{
-    CLASSES, GRAIN, MAX_SMALL, SIZES, class_of, class_of_layout, small_class_of_layout,
-};
+use super::class::{CLASSES, GRAIN, MAX_SMALL, SIZES, class_of_layout, small_class_of_layout};
 use super::classes::{Classes, Quiet};
 use super::error::AllocError;
 use super::resize::run_bytes;
@@ -27,8 +25,9 @@ const MOST_RUN: usize = 256 << 10;
 const CALLS: u64 = 32;
 /// Exchanges of magazines since the last collection that show that a class needs what it has: to collect it would cost more of them.
 const BUSY: u32 = 4;
-/// Bytes of objects with which a program is busy for longer than it takes to collect them: these are not spared.
-const LARGE: usize = 4 << 10;
+/// Bytes of objects that are collected however busy their class is: a program that writes one is busy for longer than it takes to bring
+/// it back to its slab and to make another.
+const LARGE: usize = 16 << 10;
 /// Exchanges of a class without magazines, in a heap that is sparing: an object that is taken and put twice.
 const SPARING: u8 = 4;
 /// A request that takes less than all but this share of the run gets another. A long run has a fifth more than was asked for at most.
@@ -571,20 +570,29 @@ impl Heap {
         class: usize,
         align: usize,
     ) -> Option<NonNull<u8>> {
-        let object = self.try_get(class)?;
-        if object.as_ptr() as usize & (align - 1) != 0 {
-            self.bring_outgrown(object);
-            return None;
-        }
+        let object = self.try_get_aligned(class, align)?;
         // SAFETY: the caller's promise.
         unsafe { self.mark(object) };
         Some(object)
     }
 
+    /// The same, unmarked.
+    #[inline(always)]
+    fn try_get_aligned(&self, class: usize, align: usize) -> Option<NonNull<u8>> {
+        let object = self.try_get(class)?;
+        if object.as_ptr() as usize & (align - 1) != 0 {
+            self.bring_outgrown(object, class);
+            return None;
+        }
+        Some(object)
+    }
+
+    /// Brings an object to the cache that owns it, which lay in a class's magazine.
     #[cold]
     #[inline(never)]
-    fn bring_outgrown(&self, object: NonNull<u8>) {
+    fn bring_outgrown(&self, object: NonNull<u8>, class: usize) {
         self.classes.family().bring_outgrown(object);
+        self.account().give(SIZES[class]);
     }
 
     /// An object of a class beyond the small ones, if the loaded magazine has one, or a larger one in the run that is kept. A call, which
@@ -592,11 +600,11 @@ impl Heap {
     /// than a [`Result`].
     #[inline(never)]
     pub(super) fn try_get_larger(&self, layout: Layout) -> Option<NonNull<u8>> {
-        if layout.align() > GRAIN {
+        if layout.align() > crate::os::page_size() {
             return None;
         }
-        match class_of(layout.size()) {
-            Some(class) => self.try_get(class),
+        match class_of_layout(layout) {
+            Some(class) => self.try_get_aligned(class, layout.align()),
             None => self.try_get_kept(layout.size()),
         }
     }
@@ -706,7 +714,7 @@ impl Heap {
             if object.as_ptr() as usize & (layout.align() - 1) == 0 {
                 return Ok(object);
             }
-            self.bring_outgrown(object);
+            self.bring_outgrown(object, class);
         }
     }
 
@@ -984,7 +992,7 @@ impl Heap {
         self.give_much(&self.take_quiet());
     }
 
-    /// Which classes exchanged magazines seldom since the last call.
+    /// Which classes exchanged magazines seldom since the last call, or have large objects.
     fn take_quiet(&self) -> Quiet {
         core::array::from_fn(|class| {
             let exchanges = core::mem::take(&mut self.state(class).exchanges);

@@ -50,7 +50,7 @@ pub use system::{Decommit, HugeAdvice, HugePageSize, Span, System};
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-/// Bytes of one page of this machine: 4096 on x86-64, asked once.
+/// Bytes of one page of this machine: 4096 on x86-64; elsewhere the system is asked once.
 ///
 /// ```
 /// assert!(larder::os::page_size().is_power_of_two());
@@ -62,7 +62,9 @@ pub fn page_size() -> usize {
     if cfg!(any(target_arch = "x86_64", miri)) {
         return 4096;
     }
-    static CACHED: AtomicUsize = AtomicUsize::new(0);
+    touched_at_start! {
+        static CACHED: AtomicUsize = AtomicUsize::new(0);
+    }
     match CACHED.load(Ordering::Relaxed) {
         0 => {
             let size = rustix::param::page_size();

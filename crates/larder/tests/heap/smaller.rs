@@ -92,6 +92,30 @@ fn an_object_can_be_made_smaller_without_memory() {
 }
 
 #[test]
+fn an_object_that_is_not_as_aligned_as_its_class_is_charged_no_more() {
+    let heap = Heap::new(&Classes::new(&Family::new().unwrap()));
+    let objects: Vec<_> = (0..8).map(|_| heap.alloc(layout(640)).unwrap()).collect();
+    let aligned = Layout::from_size_align(512, 512).unwrap();
+    // SAFETY: each has the layout that it was given last, and is put once.
+    unsafe {
+        for &object in &objects {
+            heap.set_limit(heap.stats().charged_bytes);
+            let smaller = heap.realloc(object, layout(640), layout(500));
+            assert_eq!(smaller, Ok(object), "it may not move");
+        }
+        for object in objects {
+            heap.dealloc(object, layout(500));
+        }
+        heap.set_limit(usize::MAX);
+        let object = heap.alloc(aligned).unwrap();
+        assert!((object.as_ptr() as usize).is_multiple_of(512));
+        heap.dealloc(object, aligned);
+    }
+    let stats = heap.stats();
+    assert_eq!(stats.charged_bytes, stats.stocked_bytes);
+}
+
+#[test]
 fn an_object_can_be_made_smaller_at_the_heaps_limit() {
     let heap = Heap::new(&Classes::new(&Family::new().unwrap()));
     let large = heap.alloc(layout(2_000_000)).unwrap();

@@ -64,8 +64,8 @@ pub fn alloc_counted_or(size: usize, class: usize, slow: impl FnOnce(usize) -> *
     )
 }
 
-/// At least `size` bytes at a multiple of `align`, if that is a power of two, a page at most, and the thread's magazines have such a
-/// block; else nothing was done.
+/// At least `size` bytes at a multiple of `align`, if that is a power of two, a page at most, the size is one of the table's, and the
+/// thread's magazines have such a block. `None` where the caller has to look further.
 #[inline(always)]
 #[must_use]
 pub fn try_alloc_aligned(size: usize, align: usize) -> Option<NonNull<u8>> {
@@ -113,10 +113,22 @@ pub fn alloc_as(size: usize, align: usize, origin: Origin) -> *mut u8 {
             slow,
         );
     }
-    match try_alloc_aligned(size, align) {
+    let near = || try_alloc_aligned_near(size, align);
+    match try_alloc_aligned(size, align).or_else(near) {
         Some(object) => object.as_ptr(),
         None => slow(size),
     }
+}
+
+/// As [`try_alloc_aligned`], of the classes beyond the table.
+#[inline(always)]
+fn try_alloc_aligned_near(size: usize, align: usize) -> Option<NonNull<u8>> {
+    if size <= TABLE_END {
+        return None;
+    }
+    let class = class_of_layout(Layout::from_size_align(size, align).ok()?)?;
+    // SAFETY: the program's heap has marks.
+    unsafe { slot::quick_heap()?.try_get_aligned_marked(class, align) }
 }
 
 #[cold]
