@@ -66,6 +66,32 @@ fn large_blocks_of_changing_sizes_use_the_same_memory() {
 }
 
 #[test]
+fn large_blocks_that_come_and_go_all_the_time_are_not_collected() {
+    let family = timeless();
+    let heap = Heap::new(&Classes::new(&family));
+    let mut drawn = 1_u64;
+    let mut size = || {
+        drawn = drawn
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (64 << 10) + (drawn >> 33) as usize % (64 << 10)
+    };
+    let mut live: Vec<_> = (0..64).map(|_| (0, Vec::new())).collect();
+    let mut turns = |n: usize| {
+        for i in 0..n {
+            let (old, blocks) = std::mem::take(&mut live[i % 64]);
+            give(&heap, old, blocks);
+            let size = size();
+            live[i % 64] = (size, take(&heap, size, size));
+        }
+        heap.stats().refills
+    };
+    let warm = turns(20_000);
+    let refills = turns(20_000) - warm;
+    assert!(refills < 300, "{refills} refills");
+}
+
+#[test]
 fn what_small_sizes_left_serves_large_ones_too() {
     let family = timeless();
     let heap = Heap::new(&Classes::new(&family));
