@@ -24,11 +24,10 @@ const MOST_RUN: usize = 256 << 10;
 /// fewer calls, are a working set: memory grows until it has them all.
 const CALLS: u64 = 32;
 /// Exchanges of magazines since the last collection that show that a class needs what it has: to collect it would cost more of them.
-const BUSY: u16 = 4;
-/// Bytes of objects that are collected however busy their class was, once it has rested for so many refills of the heap: a program that
-/// writes one is busy for longer than it takes to bring it back to its slab and to make another.
+const BUSY: u32 = 4;
+/// Bytes of objects that are collected however busy their class was, when three quarters of them are free: a program that writes one is
+/// busy for longer than it takes to bring it back to its slab and to make another.
 const LARGE: usize = 16 << 10;
-const IDLE: u16 = 16;
 /// Exchanges of a class without magazines, in a heap that is sparing: an object that is taken and put twice.
 const SPARING: u8 = 4;
 /// A request that takes less than all but this share of the run gets another. A long run has a fifth more than was asked for at most.
@@ -91,9 +90,7 @@ struct Inner {
 struct ClassState {
     magazine: OwnMagazine,
     /// Exchanges with the depot and the slabs since the last collection.
-    exchanges: u16,
-    /// The refills of the heap at the last one. It may wrap.
-    last: u16,
+    exchanges: u32,
     /// Exchanges that are left before it has a magazine: its objects come from the CPU's stock, one by one, and go there.
     sparing: u8,
 }
@@ -129,7 +126,6 @@ impl Heap {
                     ClassState {
                         magazine: OwnMagazine::none(),
                         exchanges: 0,
-                        last: 0,
                         sparing: 0,
                     }
                 }; PLACES],
@@ -761,7 +757,7 @@ impl Heap {
         cache: &RawCache,
         f: impl FnOnce(&mut OwnMagazine) -> T,
     ) -> T {
-        self.count_exchange(class);
+        self.state(class).exchanges += 1;
         let mut magazine = core::mem::replace(self.magazine(class), OwnMagazine::none());
         let result = f(&mut magazine);
         let mut late = core::mem::replace(self.magazine(class), magazine);
@@ -804,7 +800,7 @@ impl Heap {
             // Not enough for a magazine's worth: one, from the CPU's stock.
             (cache.get()?.as_ptr() as usize, 1)
         } else if let Some(inherited) = self.magazine(class).inherit(cache.stock()) {
-            self.count_exchange(class);
+            self.state(class).exchanges += 1;
             inherited
         } else if !zeroed && self.spares(class) {
             (cache.get()?.as_ptr() as usize, 1)
@@ -996,20 +992,21 @@ impl Heap {
         self.give_much(&self.take_quiet());
     }
 
-    fn count_exchange(&self, class: usize) {
-        let state = self.state(class);
-        state.exchanges = state.exchanges.saturating_add(1);
-        state.last = self.account().refills as u16;
+    /// Which classes exchanged magazines seldom since the last call, or have large objects and rest.
+    fn take_quiet(&self) -> Quiet {
+        core::array::from_fn(|class| {
+            core::mem::take(&mut self.state(class).exchanges) < BUSY || self.rests(class)
+        })
     }
 
-    /// Which classes exchanged magazines seldom since the last call, or have large objects and did so long ago.
-    fn take_quiet(&self) -> Quiet {
-        let now = self.account().refills as u16;
-        core::array::from_fn(|class| {
-            let state = self.state(class);
-            let idle = SIZES[class] >= LARGE && now.wrapping_sub(state.last) >= IDLE;
-            core::mem::take(&mut state.exchanges) < BUSY || idle
-        })
+    /// Whether a class of large objects has most of them free.
+    fn rests(&self, class: usize) -> bool {
+        let free = |cache: &RawCache| self.magazine(class).len() + cache.stock().full_rounds();
+        SIZES[class] >= LARGE
+            && self
+                .classes
+                .cache(class)
+                .is_some_and(|cache| free(&cache) * SIZES[class] >= cache.held_bytes() / 4 * 3)
     }
 
     /// Gives the magazines of quiet classes to the depot that hold much.

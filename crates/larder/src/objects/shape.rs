@@ -69,9 +69,9 @@ impl Shape {
         let good = |&pages: &usize| {
             let objects = pages * page / stride;
             let waste = pages * page - objects * stride;
-            // One that wastes a few in a hundred would do so for ever: five pages hold objects of 5 KiB without a rest.
+            // One that wastes just a sixteenth would do so for ever: five pages hold objects of 5 KiB without a rest.
             let wastes_little = match objects < FEW {
-                true => waste * 32 < pages * page,
+                true => waste * 16 < pages * page,
                 false => waste * 8 <= pages * page,
             };
             wastes_little && (objects >= ENOUGH || pages * page >= ENOUGH_BYTES)
@@ -147,7 +147,7 @@ mod tests {
             if size <= MOST_PAGES * 4096 / FEW {
                 assert!(s.pages <= MOST_PAGES, "{size}: {s:?}");
                 assert!(waste * 8 <= s.bytes(), "{size}: {s:?}");
-                assert!(s.objects >= FEW || waste * 32 < s.bytes(), "{size}: {s:?}");
+                assert!(s.objects >= FEW || waste * 16 < s.bytes(), "{size}: {s:?}");
             }
         }
         assert_eq!(shape(64, 8).objects, 64);

@@ -80,7 +80,7 @@ pub(super) fn stats() -> GlobalStats {
             if let Some(cache) = global.classes.cache(class) {
                 let of = cache.stats();
                 (stats.held_bytes, stats.out, stats.slabs) = (of.held_bytes, of.out, of.slabs);
-                let ready = cache.stock().stats().full_rounds;
+                let ready = cache.stock().full_rounds();
                 in_use += of.out.saturating_sub(ready) * stats.size;
             }
         }

@@ -24,6 +24,11 @@ pub struct StockStats {
 }
 
 impl Stock {
+    /// As [`StockStats::full_rounds`].
+    pub(crate) fn full_rounds(&self) -> usize {
+        self.depot.rounds_in_full()
+    }
+
     /// What it has done so far.
     #[must_use]
     pub(crate) fn stats(&self) -> StockStats {
@@ -33,7 +38,7 @@ impl Stock {
             pushes,
             misses: self.misses.load(Ordering::Relaxed),
             full_magazines: self.depot.full(),
-            full_rounds: self.depot.rounds_in_full(),
+            full_rounds: self.full_rounds(),
             magazines: self.depot.made(),
             rounds: self.depot.rounds(),
         }
