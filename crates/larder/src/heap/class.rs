@@ -4,8 +4,8 @@
 //! fifth of an object is wasted. Each class of a doubling is a multiple of an eighth of its upper end, so a class that is a power
 //! of two is aligned to itself, and one is found for any alignment by going up.
 //!
-//! Three classes more are for a power of two of bytes and what a program keeps beside it: SQLite asks for 4,368 bytes for a page in
-//! its cache and for 1,040 beside rows, which the next of four classes would make 5,120 and 1,280.
+//! Three more classes are for a power of two and what a program keeps beside it. SQLite asks for 4,368 bytes for a page in its cache;
+//! the next of four classes would make it 5,120.
 
 use core::alloc::Layout;
 
