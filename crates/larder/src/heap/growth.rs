@@ -1,9 +1,9 @@
 //! Before memory grows, what lies free in magazines is collected.
 //!
 //! Each class keeps what it once needed, and sizes that are needed in turn would add up. So a heap that finds neither a free
-//! object nor pages that are ready first gives back what its magazines hold of two kinds of classes: those that seldom exchange
-//! magazines, and those of large objects that are mostly free. What the depot has of these goes, too: what becomes whole slabs serves
-//! every class. That costs nothing where memory does not grow. It goes by calls, as jemalloc collects its threads' caches by events, and not by time.
+//! object nor pages that are ready first gives back what its magazines hold of classes that seldom exchange them, and what the
+//! depot has of these goes, too: what becomes whole slabs serves every class. That costs nothing where memory does not grow.
+//! It goes by calls, as jemalloc collects its threads' caches by events, and not by time.
 
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 

@@ -25,9 +25,6 @@ const MOST_RUN: usize = 256 << 10;
 const CALLS: u64 = 32;
 /// Exchanges of magazines since the last collection that show that a class needs what it has: to collect it would cost more of them.
 const BUSY: u32 = 4;
-/// Bytes of objects that are collected although their class was busy, when three quarters of them are free. To write one takes a program
-/// longer than the heap needs to bring it back to its slab and to make another.
-const LARGE: usize = 16 << 10;
 /// Exchanges of a class without magazines, in a heap that is sparing: an object that is taken and put twice.
 const SPARING: u8 = 4;
 /// A request that takes less than all but this share of the run gets another. A long run has a fifth more than was asked for at most.
@@ -992,22 +989,9 @@ impl Heap {
         self.give_much(&self.take_quiet());
     }
 
-    /// Which classes exchanged magazines seldom since the last call, or have large objects that are mostly free.
+    /// Which classes exchanged magazines seldom since the last call.
     fn take_quiet(&self) -> Quiet {
-        core::array::from_fn(|class| {
-            core::mem::take(&mut self.state(class).exchanges) < BUSY
-                || self.is_large_and_free(class)
-        })
-    }
-
-    /// Whether a class has large objects, and three quarters of their slabs' bytes lie free in this heap's magazine and the depot.
-    fn is_large_and_free(&self, class: usize) -> bool {
-        let free = |cache: &RawCache| self.magazine(class).len() + cache.stock().full_rounds();
-        SIZES[class] >= LARGE
-            && self
-                .classes
-                .cache(class)
-                .is_some_and(|cache| free(&cache) * SIZES[class] >= cache.held_bytes() / 4 * 3)
+        core::array::from_fn(|class| core::mem::take(&mut self.state(class).exchanges) < BUSY)
     }
 
     /// Gives the magazines of quiet classes to the depot that hold much.

@@ -2,7 +2,6 @@
 
 use core::cell::Cell;
 use core::ptr::NonNull;
-use core::sync::atomic::Ordering;
 
 use super::cache::CacheRef;
 use super::error::{Misuse, ObjectError};
@@ -71,11 +70,6 @@ impl RawCache {
     /// Where the object begins that an address in a slab of this cache lies in.
     pub(crate) fn object_around(&self, addr: usize) -> Option<usize> {
         self.cache.object_around(addr)
-    }
-
-    /// Bytes of all slabs.
-    pub(crate) fn held_bytes(&self) -> usize {
-        self.cache.held.load(Ordering::Relaxed)
     }
 
     /// Bytes of a slab.

@@ -53,45 +53,6 @@ fn sizes_that_are_needed_in_turn_do_not_add_up() {
 }
 
 #[test]
-fn large_blocks_of_changing_sizes_use_the_same_memory() {
-    let family = timeless();
-    let heap = Heap::new(&Classes::new(&family));
-    let burst = 16 * BURST;
-    for turn in 0..40 {
-        // Each class exchanges magazines in every fourth turn, all the time.
-        let size = [20, 24, 32, 40][turn % 4] << 10;
-        give(&heap, size, take(&heap, size, burst));
-    }
-    assert!(held(&family) < 2 * burst, "{} bytes", held(&family));
-}
-
-#[test]
-fn large_blocks_that_come_and_go_all_the_time_are_not_collected() {
-    let family = timeless();
-    let heap = Heap::new(&Classes::new(&family));
-    let mut drawn = 1_u64;
-    let mut size = || {
-        drawn = drawn
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        (64 << 10) + (drawn >> 33) as usize % (64 << 10)
-    };
-    let mut live: Vec<_> = (0..64).map(|_| (0, Vec::new())).collect();
-    let mut turns = |n: usize| {
-        for i in 0..n {
-            let (old, blocks) = std::mem::take(&mut live[i % 64]);
-            give(&heap, old, blocks);
-            let size = size();
-            live[i % 64] = (size, take(&heap, size, size));
-        }
-        heap.stats().refills
-    };
-    let warm = turns(20_000);
-    let refills = turns(20_000) - warm;
-    assert!(refills < 300, "{refills} refills");
-}
-
-#[test]
 fn what_small_sizes_left_serves_large_ones_too() {
     let family = timeless();
     let heap = Heap::new(&Classes::new(&family));
