@@ -2236,7 +2236,7 @@ larder_status larder_family_stats_json(const struct larder_family *family,
 larder_status larder_cache_options_init(struct larder_cache_options *options);
 
 /**
- * Makes a cache of objects of `bytes` bytes, 1 to 1 MiB, aligned to `align`, a power of two up to a page; 0 is the alignment that a C type
+ * Makes a cache of objects of `bytes` bytes, 1 to 4 MiB, aligned to `align`, a power of two up to a page; 0 is the alignment that a C type
  * of that size needs. `options` may be NULL for the defaults. `out` gets the cache, or NULL after a failure. Memory comes with the first get.
  *
  * # Safety
@@ -2450,7 +2450,7 @@ larder_status larder_classes_new(const struct larder_family *family,
 
 /**
  * Ends classes; NULL does nothing. Their heaps keep them; with the last of these all their objects are gone, but for large ones
- * (more than 1 MiB, or aligned to more than a page): these are the family's, and go back by larder_family_put_large.
+ * (more than 4 MiB, or aligned to more than a page): these are the family's, and go back by larder_family_put_large.
  *
  * # Safety
  * `classes` is NULL or live classes, which no other thread uses, and which is not used afterwards.
@@ -2561,7 +2561,7 @@ larder_status larder_heap_new(const struct larder_classes *classes,
 
 /**
  * Makes a heap with slabs of its own: its end is the end of all its objects, large ones included, and no object is visited. A large
- * object (more than 1 MiB, or aligned to more than a page) has at least two pages. `out` gets it, or NULL after a failure.
+ * object (more than 4 MiB, or aligned to more than a page) has at least two pages. `out` gets it, or NULL after a failure.
  *
  * # Safety
  * `family` is NULL or a live family; `out` and `error` are NULL or can be written.

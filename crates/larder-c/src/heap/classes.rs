@@ -42,7 +42,7 @@ pub unsafe extern "C" fn larder_classes_new(
 }
 
 /// Ends classes; NULL does nothing. Their heaps keep them; with the last of these all their objects are gone, but for large ones
-/// (more than 1 MiB, or aligned to more than a page): these are the family's, and go back by larder_family_put_large.
+/// (more than 4 MiB, or aligned to more than a page): these are the family's, and go back by larder_family_put_large.
 ///
 /// # Safety
 /// `classes` is NULL or live classes, which no other thread uses, and which is not used afterwards.

@@ -80,7 +80,7 @@ pub unsafe extern "C" fn larder_heap_new(
 }
 
 /// Makes a heap with slabs of its own: its end is the end of all its objects, large ones included, and no object is visited. A large
-/// object (more than 1 MiB, or aligned to more than a page) has at least two pages. `out` gets it, or NULL after a failure.
+/// object (more than 4 MiB, or aligned to more than a page) has at least two pages. `out` gets it, or NULL after a failure.
 ///
 /// # Safety
 /// `family` is NULL or a live family; `out` and `error` are NULL or can be written.

@@ -21,7 +21,7 @@ pub struct larder_cache {
 
 opaque!(larder_cache, RawCache, b"ldrcach1", "cache");
 
-/// Makes a cache of objects of `bytes` bytes, 1 to 1 MiB, aligned to `align`, a power of two up to a page; 0 is the alignment that a C type
+/// Makes a cache of objects of `bytes` bytes, 1 to 4 MiB, aligned to `align`, a power of two up to a page; 0 is the alignment that a C type
 /// of that size needs. `options` may be NULL for the defaults. `out` gets the cache, or NULL after a failure. Memory comes with the first get.
 ///
 /// # Safety

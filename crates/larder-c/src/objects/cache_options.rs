@@ -185,7 +185,7 @@ impl larder_cache_options {
             Failed::argument(
                 "objects of",
                 bytes as u64,
-                " bytes were asked for; a cache holds 1 byte to 1 MiB, aligned to at most a page",
+                " bytes were asked for; a cache holds 1 byte to 4 MiB, aligned to at most a page",
             )
         })?;
         let mut options = RawCache::builder(layout)

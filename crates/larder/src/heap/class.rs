@@ -10,7 +10,7 @@
 use core::alloc::Layout;
 
 /// Largest size of a class in bytes. What is larger is a run of pages by itself.
-pub const MAX_SMALL: usize = 1 << 20;
+pub const MAX_SMALL: usize = 4 << 20;
 
 /// Largest size of a block that is always of its size's class. A larger one may have grown into a run of pages, or come from one.
 pub(crate) const MAX_FIXED: usize = 32 << 10;
@@ -23,7 +23,7 @@ pub(crate) const TABLE_END: usize = 256 << 10;
 pub const GRAIN: usize = 16;
 
 /// Number of classes.
-pub const CLASSES: usize = 60 + AND_EIGHTHS.len();
+pub const CLASSES: usize = 68 + AND_EIGHTHS.len();
 
 /// The classes that are not of four for a doubling: a power of two and an eighth of it. What is aligned to more than that eighth has no
 /// multiple between the two, so none such is found there.

@@ -8,7 +8,7 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use super::call::{Checker, Origin};
-use super::class::{CLASSES, GRAIN, SIZES, class_of_layout, small_class_of_layout};
+use super::class::{CLASSES, GRAIN, SIZES, TABLE_END, class_of_layout, small_class_of_layout};
 use super::error::AllocError;
 use super::growth::Growth;
 use crate::objects::{Family, KEPT, LargeList, ObjectError, RawCache};
@@ -201,8 +201,23 @@ impl Classes {
         }
         let at = self.alloc(layout)?;
         // SAFETY: just taken, with at least this size.
-        unsafe { at.write_bytes(0, layout.size()) };
+        unsafe { self.make_zero(at, layout.size()) };
         Ok(at)
+    }
+
+    /// Makes the first bytes of an object of a class zero.
+    ///
+    /// # Safety
+    /// It has so many bytes, and is the caller's.
+    #[inline]
+    pub(super) unsafe fn make_zero(&self, at: NonNull<u8>, bytes: usize) {
+        // SAFETY: the caller's promise. The larger ones begin at a page and have whole pages.
+        unsafe {
+            match bytes > TABLE_END {
+                true => self.family().make_zero(at, bytes),
+                false => at.write_bytes(0, bytes),
+            }
+        }
     }
 
     /// Gives an object back to this CPU's stock.

@@ -21,7 +21,7 @@
 //! | a search for a mistake | `Classes::checked`, or `LARDER_HEAP_DEBUG=on`, with the feature `debug-heap` |
 //! | a whole program | [`Larder`], or the malloc that can be preloaded |
 //!
-//! Sizes up to 1 MiB are rounded up to a size class; larger ones are runs of pages. All metadata lies out of line.
+//! Sizes up to 4 MiB are rounded up to a size class; larger ones are runs of pages. All metadata lies out of line.
 
 mod account;
 #[cfg(feature = "allocator-api2")]

@@ -9,11 +9,13 @@ use core::sync::atomic::Ordering;
 
 use super::account::{Account, HeapStats};
 use super::call::{Checker, Origin};
-use super::class::{CLASSES, GRAIN, MAX_SMALL, SIZES, class_of_layout, small_class_of_layout};
+use super::class::{
+    CLASSES, GRAIN, MAX_FIXED, MAX_SMALL, SIZES, TABLE_END, class_of_layout, small_class_of_layout,
+};
 use super::classes::{Classes, Quiet};
 use super::error::AllocError;
 use super::resize::run_bytes;
-use crate::magazine::OwnMagazine;
+use crate::magazine::{MAX_ROUNDS, OwnMagazine, Stock};
 use crate::objects::{KEPT, Misuse, ObjectError, PLACE_BYTES, RawCache, View};
 
 /// Bytes of free objects in the magazines of a class from which on they are collected: with fewer, hardly a slab becomes whole.
@@ -24,9 +26,11 @@ const MOST_RUN: usize = 256 << 10;
 /// fewer calls, are a working set: memory grows until it has them all.
 const CALLS: u64 = 32;
 /// Exchanges of magazines since the last collection that show that a class needs what it has: to collect it would cost more of them.
-const BUSY: u32 = 4;
+const BUSY: u8 = 4;
 /// Exchanges of a class without magazines, in a heap that is sparing: an object that is taken and put twice.
 const SPARING: u8 = 4;
+/// Largest object of which a heap has a magazine without asking: a thread that rests keeps what it has, and of larger ones that is much.
+const LENT: usize = TABLE_END;
 /// A request that takes less than all but this share of the run gets another. A long run has a fifth more than was asked for at most.
 const KEPT_SHARE: usize = 4;
 /// One for each number that a page's owner may have as a class of these. Models have no kept numbers.
@@ -86,10 +90,14 @@ struct Inner {
 #[repr(C)]
 struct ClassState {
     magazine: OwnMagazine,
-    /// Exchanges with the depot and the slabs since the last collection.
-    exchanges: u32,
+    /// Exchanges with the depot and the slabs since the last collection, as many as are counted.
+    exchanges: u8,
     /// Exchanges that are left before it has a magazine: its objects come from the CPU's stock, one by one, and go there.
     sparing: u8,
+    /// The magazine was empty since it was full last.
+    missed: bool,
+    /// Rounds that the family lends to the magazine, see [`lend`](Heap::lend).
+    lent: u16,
 }
 
 const _: () = assert!(size_of::<ClassState>() == PLACE_BYTES);
@@ -124,6 +132,8 @@ impl Heap {
                         magazine: OwnMagazine::none(),
                         exchanges: 0,
                         sparing: 0,
+                        missed: false,
+                        lent: 0,
                     }
                 }; PLACES],
                 kept: Kept::default(),
@@ -150,6 +160,57 @@ impl Heap {
         let spares = *left > 0;
         *left = left.saturating_sub(1);
         spares && self.magazine(class).is_none()
+    }
+
+    /// Rounds that the magazine of a class may hold: as many as any owner's, and those that are lent; of large objects only these.
+    fn most(&self, class: usize, stock: &Stock) -> usize {
+        let lent = usize::from(self.state(class).lent);
+        match SIZES[class] > LENT {
+            true => lent,
+            false => lent + stock.owner_rounds(),
+        }
+    }
+
+    /// Before a class of large objects gets its first magazine: asks for as many rounds as any owner's has.
+    fn lend_first(&self, class: usize, stock: &Stock) {
+        if SIZES[class] > LENT && self.state(class).lent == 0 {
+            self.lend(class, stock.owner_rounds());
+        }
+    }
+
+    /// Asks the family for leave to hold so many rounds more of a class.
+    #[cold]
+    fn lend(&self, class: usize, rounds: usize) -> bool {
+        let lends = self.classes.family().lend(rounds * SIZES[class]);
+        if lends {
+            self.state(class).lent += rounds as u16;
+        }
+        lends
+    }
+
+    /// What the family lent for a class is its own again.
+    fn take_back(&self, class: usize) {
+        let lent = core::mem::take(&mut self.state(class).lent);
+        if lent > 0 {
+            self.classes
+                .family()
+                .take_back(usize::from(lent) * SIZES[class]);
+        }
+    }
+
+    /// As [`most`](Self::most), before a full magazine goes to the depot in part: one that was empty since it was full last should have
+    /// held more. So it doubles, if the family lends as many.
+    fn grown(&self, class: usize, stock: &Stock) -> usize {
+        let most = self.most(class, stock);
+        let full = self.magazine(class).len() >= most.max(1);
+        let more = most.min(MAX_ROUNDS.saturating_sub(most));
+        let swings = full && core::mem::take(&mut self.state(class).missed);
+        if swings && more > 0 && SIZES[class] > MAX_FIXED && self.lend(class, more) {
+            // It is not quiet because it needs no exchanges from now on.
+            self.state(class).exchanges = u8::MAX;
+            return most + more;
+        }
+        most
     }
 
     /// The classes that it is made of.
@@ -754,13 +815,19 @@ impl Heap {
         cache: &RawCache,
         f: impl FnOnce(&mut OwnMagazine) -> T,
     ) -> T {
-        self.state(class).exchanges += 1;
+        self.exchanged(class);
         let mut magazine = core::mem::replace(self.magazine(class), OwnMagazine::none());
         let result = f(&mut magazine);
         let mut late = core::mem::replace(self.magazine(class), magazine);
         self.account().give(late.len() * SIZES[class]);
         late.give_up(cache.stock());
         result
+    }
+
+    /// Counts an exchange of a class.
+    fn exchanged(&self, class: usize) {
+        let exchanges = &mut self.state(class).exchanges;
+        *exchanges = exchanges.saturating_add(1);
     }
 
     #[cold]
@@ -779,7 +846,7 @@ impl Heap {
         };
         if !zero {
             // SAFETY: just taken, with at least this size.
-            unsafe { at.write_bytes(0, size) };
+            unsafe { self.classes.make_zero(at, size) };
         }
         Ok(at)
     }
@@ -792,20 +859,29 @@ impl Heap {
         let cache = self.classes.cache_or_make(class)?;
         let size = SIZES[class];
         let room = self.room(size)?;
+        let stock = cache.stock();
+        let spares = self.spares(class) && !zeroed;
+        if !spares {
+            self.lend_first(class, stock);
+        }
+        let most = self.most(class, stock);
+        self.state(class).missed = true;
         let mut zero = false;
-        let (round, taken) = if room < cache.stock().owner_rounds() * size {
+        let inherit = || self.magazine(class).inherit(stock, most);
+        let (round, taken) = if room < most * size {
             // Not enough for a magazine's worth: one, from the CPU's stock.
             (cache.get()?.as_ptr() as usize, 1)
-        } else if let Some(inherited) = self.magazine(class).inherit(cache.stock()) {
-            self.state(class).exchanges += 1;
+        } else if let Some(inherited) = (most > 0).then(inherit).flatten() {
+            self.exchanged(class);
             inherited
-        } else if !zeroed && self.spares(class) {
+        } else if spares || (most == 0 && !zeroed) {
             (cache.get()?.as_ptr() as usize, 1)
         } else {
             self.with_magazine(class, &cache, |magazine| -> Result<_, ObjectError> {
                 let before = magazine.len();
                 let round;
-                (round, zero) = cache.get_into(magazine, &|| self.spare(cache.slab_bytes()))?;
+                let spare = || self.spare(cache.slab_bytes());
+                (round, zero) = cache.get_into(magazine, most, &spare)?;
                 Ok((round, (magazine.len() + 1).saturating_sub(before)))
             })?
         };
@@ -819,13 +895,22 @@ impl Heap {
     fn put_slow(&self, object: NonNull<u8>, class: usize) {
         self.upkeep_if_due();
         if let Some(cache) = self.classes.cache(class) {
-            if self.spares(class) {
-                cache.put_one(object.as_ptr() as usize);
+            let spares = self.spares(class);
+            if !spares {
+                self.lend_first(class, cache.stock());
+            }
+            let most = self.grown(class, cache.stock());
+            if spares || most == 0 {
+                let round = object.as_ptr() as usize;
+                match SIZES[class] > LENT {
+                    true => cache.put_behind(round),
+                    false => cache.put_one(round),
+                }
                 return self.account().give(SIZES[class]);
             }
             let given = self.with_magazine(class, &cache, |magazine| {
                 let before = magazine.len();
-                cache.put_from(magazine, object.as_ptr() as usize);
+                cache.put_from(magazine, object.as_ptr() as usize, most);
                 (before + 1).saturating_sub(magazine.len())
             });
             self.account().give(given * SIZES[class]);
@@ -936,6 +1021,7 @@ impl Heap {
             let mut magazine = core::mem::replace(self.magazine(class), OwnMagazine::none());
             self.account().give(magazine.len() * SIZES[class]);
             magazine.give_up(cache.stock());
+            self.take_back(class);
         }
     }
 
@@ -971,15 +1057,34 @@ impl Heap {
             self.classes()
                 .collect_if_due(&quiet, self.stocked(&quiet), || self.give_much(&quiet));
         }
+        if bytes > LENT {
+            self.collect_large();
+        }
         let pool = self.classes().family().pool();
         pool.make_room(bytes.div_ceil(crate::os::page_size()));
     }
 
-    /// As [`spare`](Self::spare), for a run of pages, if there is none; a longer one than slabs can make room for has to be new.
+    /// Before memory grows by much: large objects that lie free go, of classes that seldom exchanged them.
+    fn collect_large(&self) {
+        for class in (0..CLASSES).rev().take_while(|&class| SIZES[class] > LENT) {
+            if self.state(class).exchanges < BUSY {
+                self.give_class(class, 1);
+                if let Some(cache) = self.classes.cache(class) {
+                    cache.collect();
+                }
+            }
+        }
+    }
+
+    /// As [`spare`](Self::spare), for a run of pages, if there is none; only slabs of large objects can make room for a long one.
     pub(super) fn spare_for_run(&self, bytes: usize) {
         let pool = self.classes().family().pool();
-        if bytes <= MOST_RUN && !pool.has_ready_span(bytes.div_ceil(crate::os::page_size())) {
-            self.spare(bytes);
+        if pool.has_span(bytes.div_ceil(crate::os::page_size())) {
+            return;
+        }
+        match bytes <= MOST_RUN {
+            true => self.spare(bytes),
+            false => self.collect_large(),
         }
     }
 
@@ -989,9 +1094,15 @@ impl Heap {
         self.give_much(&self.take_quiet());
     }
 
-    /// Which classes exchanged magazines seldom since the last call.
+    /// Which classes exchanged magazines seldom since the last call. Of those that the family lends rounds half of the exchanges count at
+    /// the next call, too.
     fn take_quiet(&self) -> Quiet {
-        core::array::from_fn(|class| core::mem::take(&mut self.state(class).exchanges) < BUSY)
+        core::array::from_fn(|class| {
+            let state = self.state(class);
+            let exchanges = state.exchanges;
+            state.exchanges = if state.lent > 0 { exchanges / 2 } else { 0 };
+            exchanges < BUSY
+        })
     }
 
     /// Gives the magazines of quiet classes to the depot that hold much.
@@ -1080,6 +1191,7 @@ impl Drop for Heap {
         for class in 0..CLASSES {
             if let Some(cache) = self.classes.cache(class) {
                 self.magazine(class).give_up(cache.stock());
+                self.take_back(class);
             }
         }
         // Not when a heap inherits, for each class: heaps that live shortly do nothing else.
@@ -1223,7 +1335,7 @@ mod tests {
     #[test]
     fn a_sparing_heap_holds_nothing_of_a_class_that_it_hardly_uses() {
         let classes = Classes::plain(&Family::new().unwrap(), false);
-        let each: usize = SIZES.iter().sum();
+        let each: usize = SIZES.iter().filter(|size| **size <= LENT).sum();
         // Both stay: a heap inherits what another one leaves.
         let (plain, sparing) = (Heap::new(&classes), Heap::sparing(&classes));
         assert!(held_after(&plain, 1) >= each);
@@ -1240,73 +1352,77 @@ mod tests {
             .unwrap();
         let heap = Heap::new(&Classes::plain(&family, false));
         let layout = |bytes: usize| Layout::from_size_align(bytes, 8).unwrap();
-        let (mib, out) = (1 << 20, || family.pool().stats().out_bytes);
-        let run = heap.alloc(layout(8 * mib)).unwrap();
+        let (unit, out) = (4 << 20, || family.pool().stats().out_bytes);
+        let run = heap.alloc(layout(8 * unit)).unwrap();
         // SAFETY: each is used with the layout that it has, and put once.
         unsafe {
-            heap.dealloc(run, layout(8 * mib));
+            heap.dealloc(run, layout(8 * unit));
             assert_eq!(family.owner(run.as_ptr()), None, "it is no object");
             assert!(heap.put_large(run).is_err(), "put twice");
-            assert_eq!(heap.stats().stocked_bytes, 8 * mib);
-            heap.set_limit(8 * mib);
-            assert_eq!(heap.alloc(layout(7 * mib)), Ok(run));
+            assert_eq!(heap.stats().stocked_bytes, 8 * unit);
+            heap.set_limit(8 * unit);
+            assert_eq!(heap.alloc(layout(7 * unit)), Ok(run));
             assert_eq!(heap.stats().stocked_bytes, 0);
-            heap.dealloc(run, layout(7 * mib));
-            let other = heap.alloc(layout(5 * mib)).unwrap();
-            assert_eq!(heap.stats().charged_bytes, 5 * mib, "the run went back");
+            heap.dealloc(run, layout(7 * unit));
+            let other = heap.alloc(layout(5 * unit)).unwrap();
+            assert_eq!(heap.stats().charged_bytes, 5 * unit, "the run went back");
             heap.set_limit(usize::MAX);
-            let more = heap.alloc(layout(2 * mib)).unwrap();
-            heap.dealloc(other, layout(5 * mib));
-            heap.dealloc(more, layout(2 * mib));
-            assert_eq!(out(), 2 * mib, "one is kept");
+            let more = heap.alloc(layout(2 * unit)).unwrap();
+            heap.dealloc(other, layout(5 * unit));
+            heap.dealloc(more, layout(2 * unit));
+            assert_eq!(out(), 2 * unit, "one is kept");
             heap.trim();
-            let large = heap.alloc(layout(65 * mib)).unwrap();
-            assert_eq!(heap.stats().large_bytes, 80 * mib, "of four lengths");
-            heap.dealloc(large, layout(65 * mib));
-            assert_eq!(heap.stats().stocked_bytes, 80 * mib, "of any size");
-            assert_eq!(heap.alloc(layout(65 * mib)), Ok(large), "the same again");
-            heap.dealloc(large, layout(65 * mib));
-            heap.set_limit(70 * mib);
+            let large = heap.alloc(layout(65 * unit)).unwrap();
+            assert_eq!(heap.stats().large_bytes, 80 * unit, "of four lengths");
+            heap.dealloc(large, layout(65 * unit));
+            assert_eq!(heap.stats().stocked_bytes, 80 * unit, "of any size");
+            assert_eq!(heap.alloc(layout(65 * unit)), Ok(large), "the same again");
+            heap.dealloc(large, layout(65 * unit));
+            heap.set_limit(70 * unit);
             heap.trim();
-            let large = heap.alloc(layout(65 * mib)).unwrap();
-            assert_eq!(heap.stats().large_bytes, 65 * mib, "what there is room for");
-            heap.dealloc(large, layout(65 * mib));
+            let large = heap.alloc(layout(65 * unit)).unwrap();
+            assert_eq!(
+                heap.stats().large_bytes,
+                65 * unit,
+                "what there is room for"
+            );
+            heap.dealloc(large, layout(65 * unit));
             heap.set_limit(usize::MAX);
             heap.trim();
-            let last = heap.alloc(layout(2 * mib)).unwrap();
-            heap.dealloc(last, layout(2 * mib));
+            let last = heap.alloc(layout(2 * unit)).unwrap();
+            heap.dealloc(last, layout(2 * unit));
         }
-        assert_eq!(out(), 2 * mib);
+        assert_eq!(out(), 2 * unit);
         drop(heap);
         assert_eq!((out(), family.large_held_bytes()), (0, 0));
         // All heaps of a family together keep no more than it does.
-        let little = Family::builder().cached_bytes(8 * mib).build().unwrap();
+        let little = Family::builder().cached_bytes(8 * unit).build().unwrap();
         let classes = Classes::plain(&little, false);
         let heaps: Vec<_> = (0..4).map(|_| Heap::new(&classes)).collect();
         for heap in &heaps {
-            let run = heap.alloc(layout(4 * mib)).unwrap();
+            let run = heap.alloc(layout(4 * unit)).unwrap();
             // SAFETY: as above.
-            unsafe { heap.dealloc(run, layout(4 * mib)) };
+            unsafe { heap.dealloc(run, layout(4 * unit)) };
         }
         let kept = || heaps.iter().map(|heap| heap.stats().stocked_bytes);
-        assert_eq!(kept().sum::<usize>(), 8 * mib);
+        assert_eq!(kept().sum::<usize>(), 8 * unit);
         heaps[0].trim();
-        let run = heaps[3].alloc(layout(3 * mib)).unwrap();
+        let run = heaps[3].alloc(layout(3 * unit)).unwrap();
         // SAFETY: as above.
-        unsafe { heaps[3].dealloc(run, layout(3 * mib)) };
-        assert_eq!(kept().sum::<usize>(), 7 * mib, "another may instead");
+        unsafe { heaps[3].dealloc(run, layout(3 * unit)) };
+        assert_eq!(kept().sum::<usize>(), 7 * unit, "another may instead");
         for heap in &heaps {
             heap.trim();
         }
-        let run = heaps[0].alloc(layout(9 * mib)).unwrap();
+        let run = heaps[0].alloc(layout(9 * unit)).unwrap();
         // SAFETY: as above.
-        unsafe { heaps[0].dealloc(run, layout(9 * mib)) };
+        unsafe { heaps[0].dealloc(run, layout(9 * unit)) };
         assert_eq!(kept().sum::<usize>(), 0, "one alone is too much");
         let nothing = Family::builder().cached_bytes(0).build().unwrap();
         let heap = Heap::new(&Classes::plain(&nothing, false));
-        let run = heap.alloc(layout(2 * mib)).unwrap();
+        let run = heap.alloc(layout(2 * unit)).unwrap();
         // SAFETY: as above.
-        unsafe { heap.dealloc(run, layout(2 * mib)) };
+        unsafe { heap.dealloc(run, layout(2 * unit)) };
         assert_eq!(nothing.pool().stats().out_bytes, 0);
     }
 
@@ -1335,7 +1451,7 @@ mod tests {
     fn what_is_no_object_of_a_class_is_not_put() {
         let family = Family::builder().marks().build().unwrap();
         let heap = Heap::new(&Classes::plain(&family, false));
-        let large = Layout::from_size_align(2 << 20, 1).unwrap();
+        let large = Layout::from_size_align(5 << 20, 1).unwrap();
         let run = heap.alloc(large).unwrap();
         let beside = 0_u64;
         // SAFETY: none is put.

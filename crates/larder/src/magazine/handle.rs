@@ -38,7 +38,9 @@ impl<'s> StockHandle<'s> {
     pub(crate) fn get<S: Supply>(&mut self, supply: &S) -> Result<usize, S::Error> {
         match self.magazine.try_get() {
             Some(round) => Ok(round),
-            None => self.magazine.get(self.stock, supply),
+            None => self
+                .magazine
+                .get(self.stock, supply, self.stock.owner_rounds()),
         }
     }
 
@@ -46,7 +48,8 @@ impl<'s> StockHandle<'s> {
     #[inline]
     pub(crate) fn put<S: Supply>(&mut self, round: usize, supply: &S) {
         if !self.magazine.try_put(round) {
-            self.magazine.put(round, self.stock, supply);
+            self.magazine
+                .put(round, self.stock, supply, self.stock.owner_rounds());
         }
     }
 

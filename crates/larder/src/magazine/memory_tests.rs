@@ -73,13 +73,13 @@ fn without_memory_for_magazines_rounds_still_flow() {
         assert_eq!(tokens.home(), (1..=10).collect::<Vec<_>>());
         assert!(StockHandle::new(&stock).is_err());
         let mut magazine = OwnMagazine::none();
-        let token = magazine.get(&stock, &tokens).unwrap();
+        let token = magazine.get(&stock, &tokens, stock.owner_rounds()).unwrap();
         assert_eq!(
             tokens.home().len(),
             9,
             "one was fetched: nothing can keep more"
         );
-        magazine.put(token, &stock, &tokens);
+        magazine.put(token, &stock, &tokens, stock.owner_rounds());
         assert_eq!(tokens.home(), (1..=10).collect::<Vec<_>>());
     }
 }
@@ -185,17 +185,22 @@ fn an_owner_takes_its_magazine_when_it_needs_one() {
         magazine.give_up(&stock);
         assert_eq!(stock.stats().magazines, 0, "it had nothing to give");
         let out: Vec<_> = (0..30)
-            .map(|_| magazine.get(&stock, &tokens).unwrap())
+            .map(|_| magazine.get(&stock, &tokens, stock.owner_rounds()).unwrap())
             .collect();
         for &token in &out {
             if !magazine.try_put(token) {
-                magazine.put(token, &stock, &tokens);
+                magazine.put(token, &stock, &tokens, stock.owner_rounds());
             }
         }
         magazine.give_up(&stock);
         assert_eq!((magazine.try_get(), magazine.len()), (None, 0));
         let mut first_put = OwnMagazine::none();
-        first_put.put(magazine.get(&stock, &tokens).unwrap(), &stock, &tokens);
+        first_put.put(
+            magazine.get(&stock, &tokens, stock.owner_rounds()).unwrap(),
+            &stock,
+            &tokens,
+            stock.owner_rounds(),
+        );
         magazine.give_up(&stock);
         first_put.give_up(&stock);
         stock.drain(&tokens);
@@ -209,7 +214,8 @@ fn a_short_life_costs_an_owner_one_magazine() {
         let tokens = Tokens::new(100);
         for _ in 0..10 {
             let mut magazine = OwnMagazine::none();
-            let out = [(); 5].map(|()| magazine.get(&stock, &tokens).unwrap());
+            let out =
+                [(); 5].map(|()| magazine.get(&stock, &tokens, stock.owner_rounds()).unwrap());
             for token in out {
                 assert!(
                     magazine.try_put(token),
@@ -233,7 +239,7 @@ fn an_owner_that_overflows_keeps_everything() {
         let mut magazine = OwnMagazine::none();
         for &token in &out {
             if !magazine.try_put(token) {
-                magazine.put(token, &stock, &tokens);
+                magazine.put(token, &stock, &tokens, stock.owner_rounds());
             }
         }
         assert!(
@@ -246,11 +252,11 @@ fn an_owner_that_overflows_keeps_everything() {
             .map(|_| {
                 magazine
                     .try_get()
-                    .unwrap_or_else(|| magazine.get(&stock, &tokens).unwrap())
+                    .unwrap_or_else(|| magazine.get(&stock, &tokens, stock.owner_rounds()).unwrap())
             })
             .collect();
         for &token in &again {
-            magazine.put(token, &stock, &tokens);
+            magazine.put(token, &stock, &tokens, stock.owner_rounds());
         }
         magazine.give_up(&stock);
         stock.drain(&tokens);

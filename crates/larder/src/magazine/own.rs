@@ -7,8 +7,8 @@ use super::supply::Supply;
 use super::{MAX_ROUNDS, WORD};
 use crate::os::OsError;
 
-/// A loaded magazine that holds as many rounds as two of the depot's, where there is room for them ([`MAX_ROUNDS`]). All calls with a
-/// stock name the same one.
+/// A loaded magazine that holds as many rounds as its owner says ([`most`](Stock::owner_rounds) at least is usual: as many as two of the
+/// depot's), where there is room for them ([`MAX_ROUNDS`]). All calls with a stock name the same one.
 ///
 /// Bonwick and Adams keep two magazines, the loaded and the previous one, so that a thread which takes and gives in turn at the edge
 /// of one does not go to the depot each time. Here the two are one array: an empty one takes a magazine of the depot's, a full one
@@ -18,12 +18,12 @@ use crate::os::OsError;
 #[derive(Debug)]
 pub(crate) struct OwnMagazine {
     loaded: Magazine,
-    /// The top of the loaded magazine when it holds as many rounds as it may, which the depot says whenever it is visited.
+    /// The top of the loaded magazine when it holds as many rounds as it may, as its owner said when the depot was visited last.
     /// 0 while it is none.
     full: usize,
 }
 
-/// Rounds that an owner has at most, where a magazine of the depot's has so many.
+/// Rounds that an owner has at most by default, where a magazine of the depot's has so many.
 pub(super) fn most(rounds: usize) -> usize {
     (2 * rounds).min(MAX_ROUNDS)
 }
@@ -47,7 +47,7 @@ impl OwnMagazine {
     pub(crate) fn equip(&mut self, stock: &Stock) -> Result<(), OsError> {
         debug_assert!(self.loaded.is_none(), "it is equipped once");
         let depot = stock.depot();
-        self.load(depot.take_empty()?, depot);
+        self.load(depot.take_empty()?, depot, stock.owner_rounds());
         Ok(())
     }
 
@@ -103,8 +103,8 @@ impl OwnMagazine {
     }
 
     /// Loads a magazine from elsewhere in the place of an empty one or of none.
-    fn load(&mut self, magazine: Magazine, depot: &Depot) {
-        self.full = magazine.top_with(most(depot.rounds()));
+    fn load(&mut self, magazine: Magazine, depot: &Depot, most: usize) {
+        self.full = magazine.top_with(most);
         let empty = core::mem::replace(&mut self.loaded, magazine);
         debug_assert_eq!(empty.len(), 0);
         if !empty.is_none() {
@@ -115,36 +115,41 @@ impl OwnMagazine {
     /// Where there is no magazine: loads the magazine that an earlier owner of this thread left in the depot, if there is
     /// one. Returns a round of it, and how many rounds there were. One exchange, and nothing is called.
     #[inline]
-    pub(crate) fn inherit(&mut self, stock: &Stock) -> Option<(usize, usize)> {
+    pub(crate) fn inherit(&mut self, stock: &Stock, most: usize) -> Option<(usize, usize)> {
         if !self.loaded.is_none() {
             return None;
         }
         let mut left = stock.depot().take_left_here()?;
         let rounds = left.len();
-        self.full = left.top_with(most(stock.rounds()));
+        self.full = left.top_with(most);
         let round = left.pop();
         self.loaded = left;
         Some((round?, rounds))
     }
 
-    /// Takes a round when the loaded magazine has none: from the depot or the supply.
+    /// Takes a round when the loaded magazine has none: from the depot or the supply. From now on it may hold `most`.
     #[cold]
-    pub(crate) fn get<S: Supply>(&mut self, stock: &Stock, supply: &S) -> Result<usize, S::Error> {
+    pub(crate) fn get<S: Supply>(
+        &mut self,
+        stock: &Stock,
+        supply: &S,
+        most: usize,
+    ) -> Result<usize, S::Error> {
         if let Some(round) = self.loaded.pop() {
             return Ok(round);
         }
         let depot = stock.depot();
         if let Some(magazine) = depot.take_for_owner() {
-            self.load(magazine, depot);
+            self.load(magazine, depot, most);
         } else {
             if self.loaded.is_none() {
                 match depot.spare_empty() {
-                    Some(empty) => self.load(empty, depot),
+                    Some(empty) => self.load(empty, depot, most),
                     // Without memory for magazines there is still the supply itself.
                     None => return stock.get_stocked().map_or_else(|| one(supply), Ok),
                 }
             }
-            self.full = self.loaded.top_with(most(depot.rounds()));
+            self.full = self.loaded.top_with(most);
             let filled = self
                 .loaded
                 .fill(depot.rounds(), |rounds| supply.fetch(rounds));
@@ -154,7 +159,7 @@ impl OwnMagazine {
                 }
                 // Nothing is out of stock as long as a CPU's magazine has some.
                 stock.gather_or_wait();
-                self.load(depot.take_for_owner().ok_or(error)?, depot);
+                self.load(depot.take_for_owner().ok_or(error)?, depot, most);
             }
         }
         match self.loaded.pop() {
@@ -166,22 +171,21 @@ impl OwnMagazine {
         }
     }
 
-    /// Gives a round when the loaded magazine has no room: its older half goes to the depot.
+    /// Gives a round when the loaded magazine has no room: where it holds `most` by now, at least one, its older half goes to the depot.
     #[cold]
-    pub(crate) fn put<S: Supply>(&mut self, round: usize, stock: &Stock, supply: &S) {
-        let depot = stock.depot();
-        let most = most(depot.rounds());
+    pub(crate) fn put<S: Supply>(&mut self, round: usize, stock: &Stock, supply: &S, most: usize) {
+        let (depot, most) = (stock.depot(), most.min(MAX_ROUNDS));
         if self.is_none() {
             match depot.spare_empty() {
-                Some(empty) => self.load(empty, depot),
+                Some(empty) => self.load(empty, depot, most),
                 // Without memory for a magazine the round goes into a magazine of the depot, or to the supply.
                 None => return stock.put_into_depot(round, supply),
             }
         } else if self.len() < most {
-            // Magazines have grown meanwhile.
+            // It may hold more meanwhile.
             self.full = self.loaded.top_with(most);
         } else {
-            let half = self.len() / 2;
+            let half = (self.len() / 2).max(1);
             let Some(mut magazine) = depot.spare_with_room(half) else {
                 return supply.accept(&[round]);
             };

@@ -166,14 +166,14 @@ fn a_full_owner_gives_the_older_half() {
             magazine.equip(&stock).unwrap();
             let puts = (1..=300).take_while(|&token| magazine.try_put(token));
             assert_eq!(puts.count(), most);
-            magazine.put(most + 1, &stock, &tokens);
+            magazine.put(most + 1, &stock, &tokens, stock.owner_rounds());
             assert_eq!(magazine.len(), most - most / 2 + 1);
             let kept = std::iter::from_fn(|| magazine.try_get());
             let newest = (most / 2 + 1..=most + 1).rev();
             assert!(kept.eq(newest), "{rounds} rounds");
             let older = (0..most / 2).map(|_| match magazine.try_get() {
                 Some(token) => token,
-                None => magazine.get(&stock, &tokens).unwrap(),
+                None => magazine.get(&stock, &tokens, stock.owner_rounds()).unwrap(),
             });
             assert!(older.eq((1..=most / 2).rev()), "{rounds} rounds");
             magazine.give_up(&stock);
@@ -199,7 +199,7 @@ fn what_owners_give_fills_magazines() {
         // The first 254 or 255 fill it, and each half makes room for as many.
         for token in 1..=255 + 127 * 7 {
             if !magazine.try_put(token) {
-                magazine.put(token, &stock, &tokens);
+                magazine.put(token, &stock, &tokens, stock.owner_rounds());
             }
         }
         assert_eq!(stock.stats().magazines, magazines, "{rounds} rounds");

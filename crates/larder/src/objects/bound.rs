@@ -28,6 +28,8 @@ const STEP: usize = 4 << 20;
 const MOST_STEP: usize = 64 << 20;
 /// The same where nothing is kept.
 const SHORT_STEP: usize = 1 << 20;
+/// Bytes at most that heaps may have in magazines beside what each has of small objects: a thread that rests gives nothing back.
+const MOST_LENT: usize = 64 << 20;
 /// A cache that has less free memory keeps it: its depot is worth more than that.
 const WORTH: usize = 256 << 10;
 
@@ -39,6 +41,8 @@ pub(super) struct Bound {
     most_cached: usize,
     /// Bytes of runs that heaps may keep when these are freed.
     kept_by_heaps: AtomicUsize,
+    /// Bytes of objects that they may have in magazines when these are lent.
+    lent_to_heaps: AtomicUsize,
     /// Nothing is kept, whatever is in use.
     nothing: bool,
     /// Bytes that were backed after the last ones went back by a look, and when that was.
@@ -108,6 +112,7 @@ impl Bound {
             cached: AtomicUsize::new(cached),
             most_cached,
             kept_by_heaps: AtomicUsize::new(0),
+            lent_to_heaps: AtomicUsize::new(0),
             nothing,
             held: AtomicUsize::new(usize::MAX),
             at: AtomicU64::new(0),
@@ -168,6 +173,25 @@ impl Bound {
     /// As [`Family::keep_less`](super::Family::keep_less).
     pub(super) fn keep_less(&self, bytes: usize) {
         self.kept_by_heaps.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// As [`Family::lend`](super::Family::lend).
+    pub(super) fn lend(&self, more: usize) -> bool {
+        let most = self.cached.load(Ordering::Relaxed).min(MOST_LENT);
+        // Half of what is left: so one heap that needs much leaves something for the others.
+        let add = |lent: usize| {
+            let left = most.saturating_sub(lent);
+            (more <= left / 2).then(|| lent + more)
+        };
+        let relaxed = Ordering::Relaxed;
+        self.lent_to_heaps
+            .fetch_update(relaxed, relaxed, add)
+            .is_ok()
+    }
+
+    /// As [`Family::take_back`](super::Family::take_back).
+    pub(super) fn take_back(&self, bytes: usize) {
+        self.lent_to_heaps.fetch_sub(bytes, Ordering::Relaxed);
     }
 
     /// Whether there is a bound.

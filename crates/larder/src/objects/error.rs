@@ -24,7 +24,7 @@ use crate::pages::PoolError;
 pub enum ObjectError<E = Infallible> {
     /// Objects that no cache can hold.
     #[error(
-        "object cache: objects of {size} bytes aligned to {align} were asked for; a cache holds 1 byte to 1 MiB, aligned to at most a page. Take a run of pages for more"
+        "object cache: objects of {size} bytes aligned to {align} were asked for; a cache holds 1 byte to 4 MiB, aligned to at most a page. Take a run of pages for more"
     )]
     Layout {
         /// Bytes of an object.

@@ -276,8 +276,9 @@ impl RawHandle {
     /// A round when the loaded magazine has none.
     fn refill(&mut self) -> Result<usize, Failure<()>> {
         let (magazine, cache) = (&mut self.magazine, &self.cache);
+        let stock = &cache.cache.stock;
         cache.cache.inner().patiently(
-            || magazine.get(&cache.cache.stock, &cache.supply()),
+            || magazine.get(stock, &cache.supply(), stock.owner_rounds()),
             Failure::is_short,
         )
     }
@@ -289,8 +290,9 @@ impl RawHandle {
         shared.inner().upkeep_of_put(shared.magazine_bytes());
         if cfg!(debug_assertions) || !self.cache.refuses(object) {
             let round = object.as_ptr() as usize;
+            let most = shared.stock.owner_rounds();
             self.magazine
-                .put(round, &shared.stock, &self.cache.supply());
+                .put(round, &shared.stock, &self.cache.supply(), most);
         }
     }
 }

@@ -49,11 +49,9 @@ impl Family {
     /// As for [`get_large`](Self::get_large).
     pub fn get_large_zeroed(&self, bytes: usize, align: usize) -> Result<NonNull<u8>, ObjectError> {
         let (at, zero) = self.take_large(bytes, align)?;
-        // SAFETY: just taken, with at least this many bytes, in whole pages.
-        unsafe {
-            if !zero && !self.inner.pool.renew(at, bytes.div_ceil(page_size())) {
-                at.write_bytes(0, bytes);
-            }
+        if !zero {
+            // SAFETY: just taken, with at least this many bytes, in whole pages.
+            unsafe { self.make_zero(at, bytes) };
         }
         Ok(at)
     }
@@ -142,6 +140,31 @@ impl Family {
     /// A heap keeps so many bytes less.
     pub(crate) fn keep_less(&self, bytes: usize) {
         self.inner.bound.keep_less(bytes);
+    }
+
+    /// Lets a heap have objects of `more` bytes more in its magazines than so far. False where all heaps together would have too much: a
+    /// thread that rests takes no notice of time.
+    pub(crate) fn lend(&self, more: usize) -> bool {
+        self.inner.bound.lend(more)
+    }
+
+    /// A heap may have so many bytes less.
+    pub(crate) fn take_back(&self, bytes: usize) {
+        self.inner.bound.take_back(bytes);
+    }
+
+    /// Makes the first bytes of a run of pages zero, or of a large object; of many in which little was written the pages go back to the
+    /// system instead.
+    ///
+    /// # Safety
+    /// Whole pages with so many bytes are the caller's.
+    pub(crate) unsafe fn make_zero(&self, at: NonNull<u8>, bytes: usize) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            if !self.inner.pool.renew(at, bytes.div_ceil(page_size())) {
+                at.write_bytes(0, bytes);
+            }
+        }
     }
 
     /// Bytes of the large object that begins at `at`.

@@ -6,7 +6,7 @@ use super::error::ObjectError;
 use crate::os::page_size;
 
 /// Largest object in bytes. Beyond it a run of pages is what one wants.
-pub const MAX_OBJECT: usize = 1 << 20;
+pub const MAX_OBJECT: usize = 4 << 20;
 
 /// A smaller object takes this many bytes.
 const LEAST_STRIDE: usize = 8;

@@ -36,11 +36,12 @@ impl RawCache {
         &self.cache.stock
     }
 
-    /// An object for an owner's magazine that has none, and whether it is known to be zero. `spare` is called before memory
-    /// grows for it.
+    /// An object for an owner's magazine that has none and may hold `most`, and whether it is known to be zero. `spare` is called before
+    /// memory grows for it.
     pub(crate) fn get_into(
         &self,
         magazine: &mut OwnMagazine,
+        most: usize,
         spare: &dyn Fn(),
     ) -> Result<(usize, bool), ObjectError> {
         let untouched = Cell::new(false);
@@ -53,7 +54,7 @@ impl RawCache {
             .cache
             .inner()
             .patiently(
-                || magazine.get(&self.cache.stock, &supply),
+                || magazine.get(&self.cache.stock, &supply, most),
                 Failure::is_short,
             )
             .map_err(unfold)?;
@@ -84,12 +85,18 @@ impl RawCache {
         }
     }
 
-    /// An object from an owner's magazine that has no room.
-    pub(crate) fn put_from(&self, magazine: &mut OwnMagazine, round: usize) {
-        self.cache
-            .inner()
-            .upkeep_of_put(self.cache.magazine_bytes());
-        magazine.put(round, &self.cache.stock, &self.supply());
+    /// An object for the depot: one that no CPU is to keep, since it is large.
+    pub(crate) fn put_behind(&self, round: usize) {
+        self.cache.inner().upkeep_of_put(self.cache.shape.stride);
+        self.cache.stock.put_into_depot(round, &self.supply());
+    }
+
+    /// An object from an owner's magazine that has no room, but may hold `most`.
+    pub(crate) fn put_from(&self, magazine: &mut OwnMagazine, round: usize, most: usize) {
+        // The older half goes.
+        let bytes = most.div_ceil(2) * self.cache.shape.stride;
+        self.cache.inner().upkeep_of_put(bytes);
+        magazine.put(round, &self.cache.stock, &self.supply(), most);
     }
 }
 

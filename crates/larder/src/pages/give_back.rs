@@ -26,7 +26,7 @@ const SCATTERED_LEAST: usize = 256;
 const SHORT_RUN: usize = 2;
 
 /// Fewest pages that are made zero by [`renew`](Clusters::renew): 1 MiB is zeroed in some 20 microseconds.
-const RENEWED_PAGES: usize = 256;
+const RENEWED_PAGES: usize = 128;
 
 /// In 100 of their pages fewer have memory. To zero one takes a tenth to a quarter of a fault.
 const RENEWED_SHARE: usize = 20;

@@ -168,8 +168,8 @@ impl PagePool {
     }
 
     /// Whether there are `n` neighbouring pages that are backed already, at most a block.
-    pub(crate) fn has_ready_span(&self, n: usize) -> bool {
-        self.inner.clusters.has_ready_span(n)
+    pub(crate) fn has_span(&self, n: usize) -> bool {
+        self.inner.clusters.has_span(n)
     }
 
     /// As [`take_span`](Self::take_span), and whether all of it is zero. It is not populated.

@@ -389,7 +389,8 @@ impl Space {
         None
     }
 
-    fn find_long_run(&self, n: usize) -> Option<usize> {
+    /// `n` pages here, more than a block's: where such a run begins.
+    pub(super) fn find_long_run(&self, n: usize) -> Option<usize> {
         let first = self.here.next_run(0, n.div_ceil(BLOCK_PAGES))?;
         Some(first * BLOCK_PAGES)
     }

@@ -50,9 +50,14 @@ impl Clusters {
         Some(self.addr(taken.pages.start))
     }
 
-    /// Whether [`take_ready_span`](Self::take_ready_span) would find pages.
-    pub(in crate::pages) fn has_ready_span(&self, n: usize) -> bool {
-        (1..=BLOCK_PAGES).contains(&n) && self.state.lock().space.has_ready_run(n)
+    /// Whether [`take_ready_span`](Self::take_ready_span) would find pages, or `n` are more than those of a block, and here.
+    pub(in crate::pages) fn has_span(&self, n: usize) -> bool {
+        let mut state = self.state.lock();
+        match n {
+            0 => false,
+            1..=BLOCK_PAGES => state.space.has_ready_run(n),
+            _ => state.space.find_long_run(n).is_some(),
+        }
     }
 
     /// Address of the first of `n` neighbouring pages, and whether all of them are zero. They are not populated: a program may never

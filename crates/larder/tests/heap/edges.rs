@@ -58,15 +58,14 @@ fn a_limit_is_an_error_that_names_it_and_passes() {
     }
     heap.trim();
     assert_eq!(heap.stats().charged_bytes, 0);
-    heap.set_limit(3 << 20);
+    heap.set_limit(12 << 20);
     let large = heap.alloc(layout(MAX_SMALL + 1)).unwrap();
-    let bytes = MAX_SMALL + page_size();
-    assert_eq!(heap.stats().large_bytes, bytes);
+    assert_eq!(heap.stats().large_bytes, MAX_SMALL / 4 * 5);
     // SAFETY: as above; a refusal leaves the object as it is.
     unsafe {
-        let more = heap.realloc(large, layout(MAX_SMALL + 1), layout(3 << 20));
+        let more = heap.realloc(large, layout(MAX_SMALL + 1), layout(12 << 20));
         assert_eq!(more, Ok(large), "up to the limit");
-        let error = heap.realloc(large, layout(3 << 20), layout(4 << 20));
+        let error = heap.realloc(large, layout(12 << 20), layout(16 << 20));
         assert!(matches!(error, Err(AllocError::Limit { .. })), "{error:?}");
         heap.dealloc_by_address(large);
     }
@@ -83,11 +82,11 @@ fn a_large_object_grows_and_shrinks_where_it_is() {
     let heap = Heap::new(&classes);
     let page = page_size();
     let sizes = [
-        2 << 20,
-        (2 << 20) + 1,
-        5 << 20,
-        (5 << 20) - 3 * page,
-        2 << 20,
+        8 << 20,
+        (8 << 20) + 1,
+        20 << 20,
+        (20 << 20) - 3 * page,
+        8 << 20,
     ];
     for heap_is_private in [false, true] {
         let heap = match heap_is_private {
@@ -103,7 +102,7 @@ fn a_large_object_grows_and_shrinks_where_it_is() {
                 object.write_bytes(0x5a, pair[1]);
             }
         }
-        assert!(heap.stats().large_bytes >= 2 << 20 && heap.stats().large_bytes < 5 << 20);
+        assert!(heap.stats().large_bytes >= 8 << 20 && heap.stats().large_bytes < 20 << 20);
         // The other objects take the pages that it gave up, behind the object, so it moves when it grows.
         let behind: Vec<_> = (0..8)
             .map(|_| heap.alloc(layout(MAX_SMALL + 1)).unwrap())
@@ -111,17 +110,17 @@ fn a_large_object_grows_and_shrinks_where_it_is() {
         // SAFETY: as above; each object is put once, by the size that it was last given.
         unsafe {
             let moved = heap
-                .realloc(object, layout(2 << 20), layout(6 << 20))
+                .realloc(object, layout(8 << 20), layout(24 << 20))
                 .unwrap();
             assert_ne!(moved, object, "its neighbours are in use");
-            let bytes = std::slice::from_raw_parts(moved.as_ptr(), 2 << 20);
+            let bytes = std::slice::from_raw_parts(moved.as_ptr(), 8 << 20);
             assert!(bytes.iter().all(|&byte| byte == 0x5a));
-            let same = heap.realloc(moved, layout(6 << 20), layout(9 << 20));
+            let same = heap.realloc(moved, layout(24 << 20), layout(36 << 20));
             assert_eq!(same, Ok(moved), "one that moved has room to grow");
             for object in behind {
                 heap.dealloc(object, layout(MAX_SMALL + 1));
             }
-            heap.dealloc(moved, layout(9 << 20));
+            heap.dealloc(moved, layout(36 << 20));
         }
         heap.trim();
         assert_eq!(heap.stats().large_bytes, 0);
@@ -136,12 +135,13 @@ fn a_large_object_grows_and_shrinks_where_it_is() {
 fn an_object_that_grows_in_steps_stays_where_it_is() {
     let classes = Classes::new(&family());
     let heap = Heap::new(&classes);
+    const MOST: usize = 1 << 20;
     let step = 4096;
     // SAFETY: one object, resized and put by the layout that it was given last, by the heap and by the classes.
     unsafe {
         let mut object = heap.alloc(layout(step)).unwrap();
         let (mut at_first, mut moves) = (object, 0);
-        for size in (2 * step..=MAX_SMALL).step_by(step) {
+        for size in (2 * step..=MOST).step_by(step) {
             let (old, new) = (layout(size - step), layout(size));
             object = match size / step % 2 {
                 0 => heap.realloc(object, old, new),
@@ -153,9 +153,9 @@ fn an_object_that_grows_in_steps_stays_where_it_is() {
         }
         assert!(moves <= 5, "{moves} moves beyond 64 KiB");
         let held = classes.family().pool().stats().out_bytes;
-        assert!(held < 2 * MAX_SMALL, "{held} bytes");
+        assert!(held < 2 * MOST, "{held} bytes");
         assert_eq!(
-            classes.realloc(object, layout(MAX_SMALL), layout(700_000)),
+            classes.realloc(object, layout(MOST), layout(700_000)),
             Ok(object)
         );
         heap.dealloc_many(&[object], layout(700_000));
@@ -377,8 +377,9 @@ fn a_private_heap_takes_its_large_objects_with_it() {
     let held = family.large_held_bytes();
     for known in [false, true] {
         let heap = Heap::private(&family);
-        let aligned = Layout::from_size_align(10, 2 * page_size()).unwrap();
-        let layouts = [layout(MAX_SMALL + 1), aligned, layout(2 << 20), layout(64)];
+        // Large whatever their size.
+        let aligned = |bytes| Layout::from_size_align(bytes, 2 * page_size()).unwrap();
+        let layouts = [aligned(300_000), aligned(10), aligned(500_000), layout(64)];
         let mut some = Vec::new();
         // More than go back together.
         for i in 0..400 {
@@ -436,7 +437,7 @@ fn a_private_heap_takes_its_large_objects_with_it() {
     let live = family.metadata_bytes();
     for _ in 0..3 {
         let heap = Heap::private(&family);
-        heap.alloc(layout(2 << 20)).unwrap();
+        heap.alloc(layout(5 << 20)).unwrap();
         drop(heap);
         assert_eq!(family.metadata_bytes(), live, "nodes and lists go, too");
     }

@@ -22,9 +22,9 @@ fn after_a_burst() -> (Family, Heap) {
         .collect();
     // Pages for the large object that a test takes: memory that had to grow for it would be looked for in the magazines first.
     // Not by the heap, which would keep it.
-    let run = heap.classes().alloc(layout(2 << 20)).unwrap();
+    let run = heap.classes().alloc(layout(5 << 20)).unwrap();
     // SAFETY: taken above with this layout, put once.
-    unsafe { heap.classes().dealloc(run, layout(2 << 20)) };
+    unsafe { heap.classes().dealloc(run, layout(5 << 20)) };
     for (object, layout) in objects {
         // SAFETY: taken above with this layout, put once.
         unsafe { heap.dealloc(object, layout) };
@@ -40,7 +40,7 @@ fn the_next_slow_call_after_an_interval_empties_the_magazines() {
         // A class that was not used yet.
         |heap, turn| assert!(heap.alloc(layout(5000 + 2000 * turn)).is_ok()),
         // A large object.
-        |heap, _| assert!(heap.alloc(layout(2 << 20)).is_ok()),
+        |heap, _| assert!(heap.alloc(layout(5 << 20)).is_ok()),
         // More objects than two magazines hold.
         |heap, _| {
             let objects: Vec<_> = (0..600).map(|_| heap.alloc(layout(64)).unwrap()).collect();

@@ -16,7 +16,7 @@ fn layout(size: usize) -> Layout {
 fn full(classes: &Classes) -> (Heap, Vec<(NonNull<u8>, Layout)>) {
     let heap = Heap::new(classes);
     let mut objects = Vec::new();
-    for (size, most) in [(1_200_000, 1000), (100_000, 5), (1000, 100_000)] {
+    for (size, most) in [(4_300_000, 1000), (100_000, 5), (1000, 100_000)] {
         for _ in 0..most {
             let Ok(object) = heap.alloc(layout(size)) else {
                 break;
@@ -33,8 +33,8 @@ fn full(classes: &Classes) -> (Heap, Vec<(NonNull<u8>, Layout)>) {
 fn an_object_can_be_made_smaller_without_memory() {
     let pages = PagePool::builder()
         .ignore_environment()
-        .limit_bytes(8 << 20)
-        .reserve_bytes(64 << 20);
+        .limit_bytes(32 << 20)
+        .reserve_bytes(128 << 20);
     let family = Family::builder().pages(pages).build().unwrap();
     let classes = Classes::new(&family);
     let (heap, mut objects) = full(&classes);
@@ -43,7 +43,7 @@ fn an_object_can_be_made_smaller_without_memory() {
     // The last first: runs of pages that go would make room.
     for (i, (object, old)) in objects.iter_mut().enumerate().rev() {
         // Classes without any object yet, sizes that divide by more than their blocks, and runs of pages.
-        let size = [60, 512, 500, 1_100_000, 90_000, 601, 0][i % 7].min(old.size());
+        let size = [60, 512, 500, 4_200_000, 90_000, 601, 0][i % 7].min(old.size());
         // SAFETY: each object has one layout, the last it was given.
         let to = unsafe { heap.realloc(*object, *old, layout(size)) }.unwrap();
         let another = class_of_layout(*old) != class_of_layout(layout(size));
@@ -118,15 +118,15 @@ fn an_object_that_is_not_as_aligned_as_its_class_is_charged_no_more() {
 #[test]
 fn an_object_can_be_made_smaller_at_the_heaps_limit() {
     let heap = Heap::new(&Classes::new(&Family::new().unwrap()));
-    let large = heap.alloc(layout(2_000_000)).unwrap();
+    let large = heap.alloc(layout(8_000_000)).unwrap();
     heap.set_limit(heap.stats().charged_bytes);
     assert!(heap.alloc(layout(16)).is_err());
     // SAFETY: one object, with the layout that it was given last.
     unsafe {
-        let smaller = heap.realloc(large, layout(2_000_000), layout(1_100_000));
+        let smaller = heap.realloc(large, layout(8_000_000), layout(4_400_000));
         assert_eq!(smaller, Ok(large), "a run of pages stays");
         assert_eq!(
-            heap.realloc(large, layout(1_100_000), layout(100)),
+            heap.realloc(large, layout(4_400_000), layout(100)),
             Ok(large)
         );
         assert_eq!(heap.stats().large_bytes, 0);

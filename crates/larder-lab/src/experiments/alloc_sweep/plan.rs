@@ -191,7 +191,7 @@ pub(super) const LOOPS: [Loop; 31] = [
 /// Each class of larder's, and the size after it, which the next class serves; beyond the classes four sizes for each doubling.
 fn classes() -> Vec<i64> {
     let classes = SIZES.iter().filter_map(|bytes| i64::try_from(*bytes).ok());
-    let large = doublings().filter(|n| *n >= 1 << 20);
+    let large = doublings().filter(|n| *n >= SIZES[SIZES.len() - 1] as i64);
     let large = large.flat_map(|n| [n + n / 4, n + n / 2, n + n / 4 * 3, 2 * n]);
     classes.chain(large).flat_map(|n| [n, n + 1]).collect()
 }
@@ -259,8 +259,8 @@ fn turns(params: &Params, quick: bool) -> i64 {
         // So is each byte, by some.
         ((1 << 30) / bytes).clamp(16, 100_000)
     } else {
-        // From 1 MiB on a turn is a walk in the arena and a fault or two, from 4 MiB on often a system call. With fewer turns than
-        // this the first faults of each page are most of the time.
+        // From 4 MiB on a turn is a walk in an arena or a system call. With fewer turns than this the first faults of each page are most
+        // of the time.
         match bytes.max(or("align", 1)) >> 20 {
             0 => 100_000,
             1..4 => 20_000,

@@ -27,6 +27,9 @@ const FIRST: usize = 4 << 10;
 /// The largest block of the lowest doubling of mixed sizes.
 const LEAST: usize = 16;
 
+/// A block of so many bytes is large.
+const LARGE: usize = 1 << 20;
+
 /// Every how many bytes a block is written that is written as a whole.
 const PAGE: usize = 4 << 10;
 
@@ -99,6 +102,17 @@ impl Turns {
         Ok(turns)
     }
 
+    /// Turns before time begins. Of large blocks as many as are timed: so long each turn may meet pages that no block before had.
+    fn warm_up(&self) -> usize {
+        match *self {
+            Self { step: Some(_), .. } => 1,
+            Self {
+                bytes, turns, live, ..
+            } if bytes >= LARGE => turns + live,
+            Self { turns, live, .. } => turns / 8 + live,
+        }
+    }
+
     /// One thread's share: what it takes untimed, and from when to when it was timed.
     fn thread<H: Heaps>(
         &self,
@@ -111,8 +125,7 @@ impl Turns {
         let mut heap = heaps.local()?;
         let mut blocks = Blocks::new(&mut heap, *self, number, mail)?;
         blocks.write_all()?;
-        let warm = self.turns / 8 + self.live;
-        blocks.run(if self.step.is_some() { 1 } else { warm })?;
+        blocks.run(self.warm_up())?;
         arrival.arrive();
         let (begin, cpu) = (Instant::now(), thread_cpu_ns());
         let calls = blocks.run(self.turns)?;

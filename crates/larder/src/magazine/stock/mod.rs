@@ -344,7 +344,7 @@ impl Stock {
 
     /// Puts a round that found no room in this CPU's magazines into a magazine of the depot that has room, so that stray
     /// rounds do not take a magazine each.
-    pub(super) fn put_into_depot<S: Supply>(&self, round: usize, supply: &S) {
+    pub(crate) fn put_into_depot<S: Supply>(&self, round: usize, supply: &S) {
         let partial = self.depot.take_full().and_then(|magazine| {
             if magazine.len() < self.depot.rounds() {
                 return Some(magazine);

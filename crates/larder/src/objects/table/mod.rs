@@ -35,7 +35,7 @@ const AWAITED: u32 = 3;
 
 /// So many of the lowest numbers go only to a caller that asks for one of them by number: so an owner of many caches
 /// knows by the number which one it is.
-pub(crate) const KEPT: usize = if cfg!(loom) { 0 } else { 64 };
+pub(crate) const KEPT: usize = if cfg!(loom) { 0 } else { 72 };
 
 /// One number. Changed under the lock.
 #[derive(Debug)]

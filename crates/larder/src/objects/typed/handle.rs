@@ -197,7 +197,10 @@ impl<'c, T, E> ObjectHandle<'c, T, E> {
         let supply = self.cache.supply();
         shared
             .inner()
-            .patiently(|| magazine.get(&shared.stock, &supply), Failure::is_short)
+            .patiently(
+                || magazine.get(&shared.stock, &supply, shared.stock.owner_rounds()),
+                Failure::is_short,
+            )
             .map(object)
             .map_err(unfold)
     }
@@ -207,8 +210,12 @@ impl<'c, T, E> ObjectHandle<'c, T, E> {
     fn put_slow(&mut self, at: NonNull<T>) {
         let shared = &self.cache.cache;
         shared.inner().upkeep_of_put(shared.magazine_bytes());
-        self.magazine
-            .put(at.as_ptr() as usize, &shared.stock, &shared.as_supply());
+        self.magazine.put(
+            at.as_ptr() as usize,
+            &shared.stock,
+            &shared.as_supply(),
+            shared.stock.owner_rounds(),
+        );
     }
 }
 

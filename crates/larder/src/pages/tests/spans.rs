@@ -75,7 +75,7 @@ fn pieces_go_back_before_neighbours_are_backed_elsewhere() {
         spans.iter().step_by(2).map(|&at| (at, 4)),
         crate::os::coarse_now(),
     );
-    assert!(pool.has_ready_span(4) && !pool.has_ready_span(16));
+    assert!(pool.has_span(4) && !pool.has_span(16));
     pool.make_room(4);
     assert_eq!(held(), before, "four neighbours are there");
     pool.make_room(65);
