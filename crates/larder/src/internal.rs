@@ -26,7 +26,8 @@ pub fn reservation(pool: &PagePool) -> Span {
 pub mod heap {
     pub use crate::heap::call::{Call, Origin};
     pub use crate::heap::class::{
-        CLASSES, GRAIN, MAX_SMALL, SIZES, class_of, class_of_layout, small_class_of_layout,
+        CLASSES, GRAIN, MAX_SMALL, SIZES, class_of, class_of_layout, may_stay,
+        small_class_of_layout,
     };
     pub use crate::heap::global::marked::{
         alloc, alloc_as, alloc_counted_or, alloc_or, alloc_zeroed, free, free_aligned_as,

@@ -9,7 +9,7 @@ use core::ptr::NonNull;
 use std::alloc::Layout;
 
 use larder::heap::{AllocError, Classes, Heap};
-use larder::internal::heap::{GRAIN, class_of_layout, small_class_of_layout};
+use larder::internal::heap::{GRAIN, class_of_layout, may_stay, small_class_of_layout};
 use larder::os::page_size;
 
 use crate::call::empty;
@@ -211,8 +211,11 @@ fn check_size(classes: &Classes, object: NonNull<u8>, layout: Layout) -> Result<
     let fits = (size <= has && size > has / 2)
         || whole == Some(has)
         || (has == 2 * page && whole == Some(page));
-    let is_run = classes.class_at(object).is_none();
-    if is_run && small_class_of_layout(layout).is_none() && fits {
+    let fits = match classes.class_at(object) {
+        None => fits,
+        Some(class) => may_stay(class, size),
+    };
+    if small_class_of_layout(layout).is_none() && fits {
         return Ok(());
     }
     if layout.size() <= has && classes.has_outgrown() {

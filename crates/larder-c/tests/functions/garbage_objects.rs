@@ -261,7 +261,7 @@ fn numbers_that_make_no_sense_are_named() {
     let cases: [(usize, usize, larder_cache_options, &str); 13] = [
         (0, 0, good, "objects of 0 bytes"),
         (usize::MAX, 1, good, "objects of 18446744073709551615 bytes"),
-        ((1 << 20) + 1, 0, good, "objects of 1048577 bytes"),
+        ((4 << 20) + 1, 0, good, "objects of 4194305 bytes"),
         (64, 3, good, "align is 3"),
         (64, 8192, good, "aligned to 8192"),
         (64, 1 << 63, good, "aligned to at most a page"),

@@ -135,13 +135,20 @@ fn realloc_keeps_the_contents_and_on_failure_the_object() {
             assert_eq!(larder_heap_dealloc(h, object), LARDER_OK);
         }
         // One that has grown may be larger than its size says.
-        for bytes in [50_000, 3 << 20] {
+        for bytes in [50_000, 6 << 20] {
             let mut object = alloc(h, 40_000);
             let status = larder_heap_realloc(h, &raw mut object, bytes, null_mut());
             assert_eq!(status, LARDER_OK);
             assert_eq!(larder_heap_dealloc_sized(h, object, 32 << 10), LARDER_SIZE);
             assert_eq!(larder_heap_dealloc_sized(h, object, bytes), LARDER_OK);
         }
+        // One that was made smaller may have stayed as it was.
+        let mut object = alloc(h, 4 << 20);
+        let before = object;
+        let status = larder_heap_realloc(h, &raw mut object, 3 << 20, null_mut());
+        assert_eq!((status, object), (LARDER_OK, before));
+        assert_eq!(larder_heap_dealloc_sized(h, object, 2 << 20), LARDER_SIZE);
+        assert_eq!(larder_heap_dealloc_sized(h, object, 3 << 20), LARDER_OK);
         // Aligned to more than its size needs: still an object of pages.
         let mut object = null_mut();
         larder_heap_alloc_aligned(h, 100, 1 << 16, &raw mut object, null_mut());
@@ -193,15 +200,15 @@ fn what_came_from_elsewhere_or_with_another_size_is_not_taken() {
             larder_heap_dealloc_aligned(h, object, 100, 3),
             LARDER_ARGUMENT
         );
-        let large = alloc(h, 2 << 20);
+        let large = alloc(h, 6 << 20);
         assert_eq!(
-            larder_heap_dealloc_sized(h, large, (2 << 20) + 1),
+            larder_heap_dealloc_sized(h, large, (6 << 20) + 1),
             LARDER_SIZE
         );
         assert_eq!(larder_heap_dealloc_sized(h, large, 100), LARDER_SIZE);
         assert_eq!(larder_heap_dealloc(h, large.byte_add(4096)), LARDER_FOREIGN);
         assert_eq!(
-            larder_heap_dealloc_sized(h, large, (2 << 20) - 9),
+            larder_heap_dealloc_sized(h, large, (6 << 20) - 9),
             LARDER_OK
         );
         assert_eq!(
@@ -371,13 +378,13 @@ fn the_numbers_can_be_read() {
     unsafe {
         let h = made(|out, e| larder_heap_new_private(f, out, e));
         alloc(h, 100);
-        let large = alloc(h, 2 << 20);
+        let large = alloc(h, 6 << 20);
         let read = stats(h);
-        assert_eq!(read.large_bytes, 2 << 20);
-        assert_eq!(read.charged_bytes - read.stocked_bytes, (2 << 20) + 112);
+        assert_eq!(read.large_bytes, 6 << 20);
+        assert_eq!(read.charged_bytes - read.stocked_bytes, (6 << 20) + 112);
         assert_eq!((read.limit_bytes, read.refills), (u64::MAX, 2));
         let told = json(|at, n, needed| larder_heap_stats_json(h, at, n, needed, null_mut()));
-        assert_eq!(told["large_bytes"], 2 << 20);
+        assert_eq!(told["large_bytes"], 6 << 20);
         assert!(told["limit_bytes"].is_null());
         assert_eq!(told.as_object().unwrap().len(), 6);
         assert_eq!(larder_heap_dealloc(h, large), LARDER_OK);

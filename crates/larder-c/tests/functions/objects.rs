@@ -480,7 +480,7 @@ fn a_cache_that_is_not_made_leaves_its_user_to_the_program() {
     unsafe {
         let mut out = null_mut();
         refused(LARDER_ARGUMENT, "", |e| {
-            larder_cache_new(f, 2 << 20, 0, &hooked(&calls), &raw mut out, e)
+            larder_cache_new(f, 5 << 20, 0, &hooked(&calls), &raw mut out, e)
         });
         assert!(out.is_null());
         assert_eq!(calls.ended.load(Relaxed), 0);

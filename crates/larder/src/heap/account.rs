@@ -10,9 +10,9 @@ use super::error::AllocError;
 /// use std::alloc::Layout;
 /// use larder::{heap::{Classes, Heap}, objects::Family};
 /// let heap = Heap::new(&Classes::new(&Family::new()?));
-/// heap.alloc(Layout::new::<[u8; 2_000_000]>())?;
+/// heap.alloc(Layout::new::<[u8; 5_000_000]>())?;
 /// let stats = heap.stats();
-/// assert!(stats.large_bytes >= 2_000_000 && stats.charged_bytes >= stats.large_bytes);
+/// assert!(stats.large_bytes >= 5_000_000 && stats.charged_bytes >= stats.large_bytes);
 /// assert_eq!((stats.stocked_bytes, stats.refills), (0, 1));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

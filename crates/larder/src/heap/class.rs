@@ -79,7 +79,7 @@ const fn table() -> [u8; TABLE_END / GRAIN + 1] {
 /// assert_eq!(class_of(100).map(|c| SIZES[c]), Some(112));
 /// assert_eq!(class_of(0).map(|c| SIZES[c]), Some(16));
 /// assert_eq!(class_of(40_000).map(|c| SIZES[c]), Some(40 << 10));
-/// assert_eq!(class_of(2 << 20), None);
+/// assert_eq!(class_of(5 << 20), None);
 /// ```
 #[inline(always)]
 #[must_use]
@@ -146,6 +146,14 @@ pub(crate) fn computed_class(size: usize) -> Option<usize> {
     // SAFETY: the largest size is below the end of the last class's doubling (a test looks at each class).
     unsafe { core::hint::assert_unchecked(class < CLASSES) };
     Some(class)
+}
+
+/// Whether a block of a class stays as it is when its size becomes this one, though that has another class: a large one does until it has
+/// half, as a run of pages.
+#[must_use]
+pub fn may_stay(class: usize, size: usize) -> bool {
+    let has = SIZES[class];
+    has > TABLE_END && size <= has && size > has / 2
 }
 
 /// The class of a layout; `None` when it is too large, or aligned to more than a page.

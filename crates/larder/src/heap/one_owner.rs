@@ -10,13 +10,13 @@ use core::sync::atomic::Ordering;
 use super::account::{Account, HeapStats};
 use super::call::{Checker, Origin};
 use super::class::{
-    CLASSES, GRAIN, MAX_FIXED, MAX_SMALL, SIZES, TABLE_END, class_of_layout, small_class_of_layout,
+    CLASSES, GRAIN, MAX_FIXED, SIZES, TABLE_END, class_of_layout, small_class_of_layout,
 };
 use super::classes::{Classes, Quiet};
 use super::error::AllocError;
 use super::resize::run_bytes;
 use crate::magazine::{MAX_ROUNDS, OwnMagazine, Stock};
-use crate::objects::{KEPT, Misuse, ObjectError, PLACE_BYTES, RawCache, View};
+use crate::objects::{KEPT, Misuse, PLACE_BYTES, RawCache, View};
 
 /// Bytes of free objects in the magazines of a class from which on they are collected: with fewer, hardly a slab becomes whole.
 const LEAST: usize = 16 << 10;
@@ -90,13 +90,13 @@ struct Inner {
 #[repr(C)]
 struct ClassState {
     magazine: OwnMagazine,
-    /// Exchanges with the depot and the slabs since the last collection, as many as are counted.
+    /// Exchanges with the depot and the slabs since the last collection, saturating.
     exchanges: u8,
     /// Exchanges that are left before it has a magazine: its objects come from the CPU's stock, one by one, and go there.
     sparing: u8,
     /// The magazine was empty since it was full last.
     missed: bool,
-    /// Rounds that the family lends to the magazine, see [`lend`](Heap::lend).
+    /// Rounds that the family lends to the magazine, see [`borrow`](Heap::borrow).
     lent: u16,
 }
 
@@ -172,20 +172,18 @@ impl Heap {
     }
 
     /// Before a class of large objects gets its first magazine: asks for as many rounds as any owner's has.
-    fn lend_first(&self, class: usize, stock: &Stock) {
+    fn borrow_first(&self, class: usize, stock: &Stock) {
         if SIZES[class] > LENT && self.state(class).lent == 0 {
-            self.lend(class, stock.owner_rounds());
+            self.borrow(class, stock.owner_rounds());
         }
     }
 
-    /// Asks the family for leave to hold so many rounds more of a class.
+    /// Asks the family for leave to hold so many rounds more of a class. Says how many it lends.
     #[cold]
-    fn lend(&self, class: usize, rounds: usize) -> bool {
-        let lends = self.classes.family().lend(rounds * SIZES[class]);
-        if lends {
-            self.state(class).lent += rounds as u16;
-        }
-        lends
+    fn borrow(&self, class: usize, rounds: usize) -> usize {
+        let lent = self.classes.family().lend(rounds, SIZES[class]);
+        self.state(class).lent += lent as u16;
+        lent
     }
 
     /// What the family lent for a class is its own again.
@@ -205,12 +203,25 @@ impl Heap {
         let full = self.magazine(class).len() >= most.max(1);
         let more = most.min(MAX_ROUNDS.saturating_sub(most));
         let swings = full && core::mem::take(&mut self.state(class).missed);
-        if swings && more > 0 && SIZES[class] > MAX_FIXED && self.lend(class, more) {
+        if !swings || more == 0 || SIZES[class] <= MAX_FIXED {
+            return most;
+        }
+        let more = self.borrow(class, more);
+        if more > 0 {
             // It is not quiet because it needs no exchanges from now on.
             self.state(class).exchanges = u8::MAX;
-            return most + more;
         }
-        most
+        most + more
+    }
+
+    /// Gives a magazine of a class to the depot, as far as it may be left there for the thread's next heap: large objects count as free
+    /// memory at once.
+    fn give(&self, class: usize, mut magazine: OwnMagazine, stock: &Stock) {
+        self.account().give(magazine.len() * SIZES[class]);
+        match SIZES[class] > LENT {
+            true => magazine.give_back(stock),
+            false => magazine.give_up(stock),
+        }
     }
 
     /// The classes that it is made of.
@@ -277,7 +288,7 @@ impl Heap {
         }
         let at = self.alloc(layout)?;
         // SAFETY: just taken, with at least this size.
-        unsafe { at.write_bytes(0, layout.size()) };
+        unsafe { self.classes.make_zero(at, layout.size()) };
         Ok(at)
     }
 
@@ -515,7 +526,7 @@ impl Heap {
     pub(super) fn try_get_kept(&self, bytes: usize) -> Option<NonNull<u8>> {
         let kept = self.kept();
         let fits = bytes <= kept.bytes && kept.bytes - bytes <= kept.bytes / KEPT_SHARE;
-        if !fits || bytes <= MAX_SMALL {
+        if !fits {
             return None;
         }
         kept.bytes = 0;
@@ -815,12 +826,10 @@ impl Heap {
         cache: &RawCache,
         f: impl FnOnce(&mut OwnMagazine) -> T,
     ) -> T {
-        self.exchanged(class);
         let mut magazine = core::mem::replace(self.magazine(class), OwnMagazine::none());
         let result = f(&mut magazine);
-        let mut late = core::mem::replace(self.magazine(class), magazine);
-        self.account().give(late.len() * SIZES[class]);
-        late.give_up(cache.stock());
+        let late = core::mem::replace(self.magazine(class), magazine);
+        self.give(class, late, cache.stock());
         result
     }
 
@@ -857,67 +866,103 @@ impl Heap {
     fn refill(&self, class: usize, zeroed: bool) -> Result<(NonNull<u8>, bool), AllocError> {
         self.upkeep_if_due();
         let cache = self.classes.cache_or_make(class)?;
-        let size = SIZES[class];
-        let room = self.room(size)?;
-        let stock = cache.stock();
-        let spares = self.spares(class) && !zeroed;
-        if !spares {
-            self.lend_first(class, stock);
-        }
-        let most = self.most(class, stock);
-        self.state(class).missed = true;
-        let mut zero = false;
-        let inherit = || self.magazine(class).inherit(stock, most);
-        let (round, taken) = if room < most * size {
-            // Not enough for a magazine's worth: one, from the CPU's stock.
-            (cache.get()?.as_ptr() as usize, 1)
-        } else if let Some(inherited) = (most > 0).then(inherit).flatten() {
-            self.exchanged(class);
-            inherited
-        } else if spares || (most == 0 && !zeroed) {
-            (cache.get()?.as_ptr() as usize, 1)
-        } else {
-            self.with_magazine(class, &cache, |magazine| -> Result<_, ObjectError> {
-                let before = magazine.len();
-                let round;
-                let spare = || self.spare(cache.slab_bytes());
-                (round, zero) = cache.get_into(magazine, most, &spare)?;
-                Ok((round, (magazine.len() + 1).saturating_sub(before)))
-            })?
-        };
-        self.account().take(taken * size);
+        let taken = self.after_trim(|| {
+            let room = self.room(SIZES[class])?;
+            self.refill_from(class, &cache, zeroed, room)
+        });
+        let (round, zero, taken) = taken?;
+        self.account().take(taken * SIZES[class]);
         self.warn();
         Ok((object(round), zero))
+    }
+
+    /// The same from the cache, as long as it takes at most `room` bytes: its address, whether it is known to be zero, and how many came.
+    fn refill_from(
+        &self,
+        class: usize,
+        cache: &RawCache,
+        zeroed: bool,
+        room: usize,
+    ) -> Result<(usize, bool, usize), AllocError> {
+        let (stock, size, large) = (cache.stock(), SIZES[class], SIZES[class] > LENT);
+        self.exchanged(class);
+        self.state(class).missed = true;
+        let spares = self.spares(class);
+        if !spares {
+            self.borrow_first(class, stock);
+        }
+        let mut most = self.most(class, stock);
+        if large {
+            most = most.min(room / size);
+        } else if room < most * size {
+            // Not enough for a magazine's worth: one, from the CPU's stock.
+            return Ok((cache.get()?.as_ptr() as usize, false, 1));
+        }
+        if most > 0
+            && let Some((round, taken)) = self.magazine(class).inherit(stock, most)
+        {
+            return Ok((round, false, taken));
+        }
+        if spares && !zeroed && !large {
+            return Ok((cache.get()?.as_ptr() as usize, false, 1));
+        }
+        let came = self.with_magazine(class, cache, |magazine| {
+            let before = magazine.len();
+            let spare = || self.spare(cache.slab_bytes());
+            let (round, zero) = cache.get_into(magazine, most, &spare)?;
+            Ok((round, zero, (magazine.len() + 1).saturating_sub(before)))
+        });
+        if most == 0 {
+            // No CPU keeps large ones, and this heap keeps no magazine that may hold none.
+            self.give_class(class, 0);
+        }
+        came
+    }
+
+    /// What a function gives; where it has no memory, what it gives after this heap has given back all that lies free in it.
+    fn after_trim<T>(&self, f: impl Fn() -> Result<T, AllocError>) -> Result<T, AllocError> {
+        match f() {
+            Err(AllocError::Limit { .. } | AllocError::Memory { .. }) if self.has_stock() => {
+                self.trim();
+                f()
+            }
+            result => result,
+        }
+    }
+
+    /// Whether anything lies free in it.
+    fn has_stock(&self) -> bool {
+        self.kept_bytes() > 0 || (0..CLASSES).any(|class| self.magazine(class).len() > 0)
     }
 
     #[cold]
     #[inline(never)]
     fn put_slow(&self, object: NonNull<u8>, class: usize) {
         self.upkeep_if_due();
-        if let Some(cache) = self.classes.cache(class) {
-            let spares = self.spares(class);
-            if !spares {
-                self.lend_first(class, cache.stock());
-            }
-            let most = self.grown(class, cache.stock());
-            if spares || most == 0 {
-                let round = object.as_ptr() as usize;
-                match SIZES[class] > LENT {
-                    true => cache.put_behind(round),
-                    false => cache.put_one(round),
-                }
-                return self.account().give(SIZES[class]);
-            }
-            let given = self.with_magazine(class, &cache, |magazine| {
-                let before = magazine.len();
-                cache.put_from(magazine, object.as_ptr() as usize, most);
-                (before + 1).saturating_sub(magazine.len())
-            });
-            self.account().give(given * SIZES[class]);
-        } else {
+        let Some(cache) = self.classes.cache(class) else {
             // No object of the class was ever there: it is a larger one.
             self.classes.family().bring_outgrown(object);
+            return;
+        };
+        let (round, stock) = (object.as_ptr() as usize, cache.stock());
+        self.exchanged(class);
+        let spares = self.spares(class);
+        if !spares {
+            self.borrow_first(class, stock);
         }
+        let most = self.grown(class, stock);
+        let given = if most == 0 {
+            cache.put_behind(round);
+            1
+        } else if spares {
+            cache.put_one(round);
+            1
+        } else {
+            self.with_magazine(class, &cache, |magazine| {
+                cache.put_from(magazine, round, most)
+            })
+        };
+        self.account().give(given * SIZES[class]);
     }
 
     #[cold]
@@ -942,6 +987,10 @@ impl Heap {
         zeroed: bool,
     ) -> Result<NonNull<u8>, AllocError> {
         self.upkeep_if_due();
+        self.after_trim(|| self.take_run(layout, zeroed))
+    }
+
+    fn take_run(&self, layout: Layout, zeroed: bool) -> Result<NonNull<u8>, AllocError> {
         let bytes = layout
             .size()
             .max(1)
@@ -1018,9 +1067,8 @@ impl Heap {
         if self.magazine(class).len() >= least
             && let Some(cache) = self.classes().cache(class)
         {
-            let mut magazine = core::mem::replace(self.magazine(class), OwnMagazine::none());
-            self.account().give(magazine.len() * SIZES[class]);
-            magazine.give_up(cache.stock());
+            let magazine = core::mem::replace(self.magazine(class), OwnMagazine::none());
+            self.give(class, magazine, cache.stock());
             self.take_back(class);
         }
     }
@@ -1046,7 +1094,8 @@ impl Heap {
         }
     }
 
-    /// Before memory grows by `bytes`: collects what lies free, if it is time for that. See the [`growth`](super::growth).
+    /// Before memory grows by `bytes`: collects what lies free, if it is time for that, and of large objects whenever it grows by one.
+    /// See the [`growth`](super::growth).
     #[cold]
     pub(super) fn spare(&self, bytes: usize) {
         self.end_kept();
@@ -1058,18 +1107,25 @@ impl Heap {
                 .collect_if_due(&quiet, self.stocked(&quiet), || self.give_much(&quiet));
         }
         if bytes > LENT {
-            self.collect_large();
+            self.spare_large(bytes);
         }
         let pool = self.classes().family().pool();
         pool.make_room(bytes.div_ceil(crate::os::page_size()));
     }
 
-    /// Before memory grows by much: large objects that lie free go, of classes that seldom exchanged them.
-    fn collect_large(&self) {
+    /// What lies free of quiet classes of large objects goes, unless there are pages for so many bytes.
+    fn spare_large(&self, bytes: usize) {
+        if self.has_pages(bytes) {
+            return;
+        }
         for class in (0..CLASSES).rev().take_while(|&class| SIZES[class] > LENT) {
             if self.state(class).exchanges < BUSY {
-                self.give_class(class, 1);
-                if let Some(cache) = self.classes.cache(class) {
+                let has = self.magazine(class).len();
+                self.give_class(class, 0);
+                // Else others may need what the depot has.
+                if has > 0
+                    && let Some(cache) = self.classes.cache(class)
+                {
                     cache.collect();
                 }
             }
@@ -1078,14 +1134,16 @@ impl Heap {
 
     /// As [`spare`](Self::spare), for a run of pages, if there is none; only slabs of large objects can make room for a long one.
     pub(super) fn spare_for_run(&self, bytes: usize) {
-        let pool = self.classes().family().pool();
-        if pool.has_span(bytes.div_ceil(crate::os::page_size())) {
-            return;
+        if bytes > MOST_RUN {
+            self.spare_large(bytes);
+        } else if !self.has_pages(bytes) {
+            self.spare(bytes);
         }
-        match bytes <= MOST_RUN {
-            true => self.spare(bytes),
-            false => self.collect_large(),
-        }
+    }
+
+    fn has_pages(&self, bytes: usize) -> bool {
+        let pages = bytes.div_ceil(crate::os::page_size());
+        self.classes().family().pool().has_span(pages)
     }
 
     /// After a collection of another heap's: what this one has and does not need may serve the next one.
@@ -1094,13 +1152,17 @@ impl Heap {
         self.give_much(&self.take_quiet());
     }
 
-    /// Which classes exchanged magazines seldom since the last call. Of those that the family lends rounds half of the exchanges count at
-    /// the next call, too.
+    /// Which classes exchanged magazines seldom since the last call. Of those that the family lends rounds most of the exchanges count at the
+    /// next call, too: they have few, of large objects since few are in use, and of others since their magazines have grown.
     fn take_quiet(&self) -> Quiet {
         core::array::from_fn(|class| {
             let state = self.state(class);
             let exchanges = state.exchanges;
-            state.exchanges = if state.lent > 0 { exchanges / 2 } else { 0 };
+            state.exchanges = match (SIZES[class] > LENT, state.lent > 0) {
+                (true, _) => exchanges - exchanges / 4,
+                (false, true) => exchanges / 2,
+                (false, false) => 0,
+            };
             exchanges < BUSY
         })
     }
@@ -1189,10 +1251,7 @@ impl Drop for Heap {
     fn drop(&mut self) {
         self.keep_none();
         for class in 0..CLASSES {
-            if let Some(cache) = self.classes.cache(class) {
-                self.magazine(class).give_up(cache.stock());
-                self.take_back(class);
-            }
+            self.give_class(class, 0);
         }
         // Not when a heap inherits, for each class: heaps that live shortly do nothing else.
         self.classes.family().upkeep_if_due();
@@ -1228,17 +1287,11 @@ mod tests {
     fn numbers(family: &Family) -> (Classes, Vec<usize>, usize) {
         let classes = Classes::plain(family, false);
         let heap = Heap::new(&classes);
-        let objects: Vec<_> = SIZES
-            .iter()
-            .map(|size| {
-                heap.alloc(Layout::from_size_align(*size, 1).unwrap())
-                    .unwrap()
-            })
-            .collect();
-        let number = |object: &NonNull<u8>| usize::from(family.owner_number(object.as_ptr()));
-        let numbers = objects.iter().map(number).collect();
-        let mut put = 0;
-        for (class, object) in objects.into_iter().enumerate() {
+        let (mut numbers, mut put) = (Vec::new(), 0);
+        for (class, size) in SIZES.into_iter().enumerate() {
+            let layout = Layout::from_size_align(size, 1).unwrap();
+            let object = heap.alloc(layout).unwrap();
+            numbers.push(usize::from(family.owner_number(object.as_ptr())));
             // SAFETY: taken above from this heap, put once.
             unsafe {
                 assert!(!heap.try_put_marked(object.as_ptr()), "it is not in use");
@@ -1249,8 +1302,13 @@ mod tests {
                     assert!(!heap.try_put_marked(object.as_ptr()), "twice");
                     assert_eq!(heap.try_get(class), Some(object), "it lies in its class");
                 }
-                heap.dealloc(object, Layout::from_size_align(SIZES[class], 1).unwrap());
+                heap.dealloc(object, layout);
+                // Other objects will begin here.
+                let mark = heap.view.mark_at(object.as_ptr() as usize);
+                mark.unwrap().0.store(0, Ordering::Relaxed);
             }
+            // What is lent for large ones goes back.
+            heap.trim();
         }
         (classes, numbers, put)
     }
@@ -1333,6 +1391,22 @@ mod tests {
     }
 
     #[test]
+    fn a_limit_holds_where_the_depot_has_many_together() {
+        let family = unhurried();
+        let classes = Classes::plain(&family, false);
+        let layout = Layout::from_size_align(256 << 10, 8).unwrap();
+        let first = Heap::new(&classes);
+        swing(&first, layout, 100, 6);
+        let stocked = first.stats().stocked_bytes;
+        assert!(stocked > 8 << 20, "{stocked}");
+        drop(first);
+        let second = Heap::new(&classes);
+        second.set_limit(5 << 20);
+        let taken = (0..40).filter(|_| second.alloc(layout).is_ok()).count();
+        assert_eq!((taken, second.stats().charged_bytes), (20, 5 << 20));
+    }
+
+    #[test]
     fn a_sparing_heap_holds_nothing_of_a_class_that_it_hardly_uses() {
         let classes = Classes::plain(&Family::new().unwrap(), false);
         let each: usize = SIZES.iter().filter(|size| **size <= LENT).sum();
@@ -1341,6 +1415,134 @@ mod tests {
         assert!(held_after(&plain, 1) >= each);
         assert_eq!(held_after(&sparing, 2), 0);
         assert!(held_after(&sparing, 1) > 0);
+    }
+
+    /// Takes so many objects and puts them all, some times over. They are not written.
+    fn swing(heap: &Heap, layout: Layout, n: usize, times: usize) {
+        for _ in 0..times {
+            let objects: Vec<_> = (0..n).map(|_| heap.alloc(layout).unwrap()).collect();
+            for object in objects {
+                // SAFETY: taken above with this layout, put once.
+                unsafe { heap.dealloc(object, layout) };
+            }
+        }
+    }
+
+    fn mib(n: usize) -> Layout {
+        Layout::from_size_align(n << 20, 8).unwrap()
+    }
+
+    fn unhurried() -> Family {
+        let forever = core::time::Duration::MAX;
+        Family::builder().interval(forever).build().unwrap()
+    }
+
+    /// Rounds of 1 KiB that a family would lend now.
+    fn left(family: &Family) -> usize {
+        let rounds = family.lend(usize::MAX >> 20, 1 << 10);
+        family.take_back(rounds << 10);
+        rounds
+    }
+
+    #[test]
+    fn a_magazine_that_is_full_and_empty_in_turn_grows_by_what_the_family_lends() {
+        let family = unhurried();
+        let classes = Classes::plain(&family, false);
+        let (heap, other) = (Heap::new(&classes), Heap::new(&classes));
+        let stocked = |heap: &Heap| heap.stats().stocked_bytes >> 20;
+        // Nothing is backed, and so a constant is lent.
+        let before = left(&family);
+        assert_eq!(before, 8 << 10, "half of 16 MiB");
+        swing(&heap, mib(1), 8, 1);
+        let first = stocked(&heap);
+        assert!((2..=4).contains(&first), "{first}");
+        swing(&heap, mib(1), 8, 4);
+        let now = stocked(&heap);
+        assert!(now > first && now <= 8, "{now} after {first}");
+        assert!(left(&family) < before);
+        // One that only takes, and one that only puts, exchange them all; it is no use to have more.
+        for _ in 0..20 {
+            let object = other.alloc(mib(2)).unwrap();
+            // SAFETY: taken above, put once.
+            unsafe { heap.dealloc(object, mib(2)) };
+        }
+        assert!(stocked(&heap) - now <= 4, "{}", stocked(&heap));
+        // Small ones grow only where the depot is contended.
+        let small = Layout::from_size_align(16 << 10, 8).unwrap();
+        heap.trim();
+        other.trim();
+        family.trim();
+        assert_eq!(left(&family), before, "all of it went back");
+        swing(&heap, small, 20, 9);
+        assert_eq!(left(&family), before + (20 * 16 / 4) / 2);
+        swing(&heap, mib(1), 8, 4);
+        drop(heap);
+        family.trim();
+        assert_eq!(left(&family), before, "with the heap, too");
+    }
+
+    #[test]
+    fn where_nothing_is_lent_large_objects_stay_in_no_heap() {
+        let family = Family::builder()
+            .cached_bytes(1 << 20)
+            .interval(core::time::Duration::MAX)
+            .build()
+            .unwrap();
+        let classes = Classes::plain(&family, false);
+        let heap = Heap::new(&classes);
+        swing(&heap, mib(1), 8, 3);
+        let stats = heap.stats();
+        assert_eq!((stats.stocked_bytes, stats.charged_bytes), (0, 0));
+        assert_eq!(classes.served().hits, 0, "nor with a CPU");
+        let zeroed = heap.alloc_zeroed(mib(1)).unwrap();
+        assert_eq!(heap.stats().charged_bytes, 1 << 20);
+        // SAFETY: taken above, put once.
+        unsafe { heap.dealloc(zeroed, mib(1)) };
+        assert_eq!(heap.stats().charged_bytes, 0);
+    }
+
+    #[test]
+    fn what_a_heap_holds_is_no_reason_to_refuse() {
+        let pages = crate::pages::PagePool::builder().ignore_environment();
+        let family = Family::builder()
+            .interval(core::time::Duration::MAX)
+            .pages(pages.limit_bytes(40 << 20))
+            .build()
+            .unwrap();
+        let heap = Heap::new(&Classes::plain(&family, false));
+        let class = Layout::from_size_align(200_000, 8).unwrap();
+        for limit in [usize::MAX, 40 << 20] {
+            heap.set_limit(limit);
+            swing(&heap, class, 100, 6);
+            swing(&heap, mib(2), 10, 4);
+            assert!(heap.stats().stocked_bytes > 2 << 20, "{:?}", heap.stats());
+            let run = heap.alloc(mib(38)).unwrap();
+            // SAFETY: taken above, put once.
+            unsafe { heap.dealloc(run, mib(38)) };
+            assert!(heap.alloc(mib(41)).is_err());
+        }
+    }
+
+    #[test]
+    fn large_objects_that_lie_free_make_room_for_others() {
+        let family = unhurried();
+        let heap = Heap::new(&Classes::plain(&family, false));
+        let held = || family.pool().stats().out_bytes >> 20;
+        swing(&heap, mib(4), 1, 1);
+        assert_eq!(held(), 4, "it is kept");
+        let all: Vec<_> = (0..4).map(|_| heap.alloc(mib(1)).unwrap()).collect();
+        assert_eq!(held(), 4, "its pages serve");
+        for object in all {
+            // SAFETY: taken above, put once.
+            unsafe { heap.dealloc(object, mib(1)) };
+        }
+        let other = Heap::new(heap.classes());
+        swing(&other, mib(3), 1, 1);
+        let before = held();
+        let run = other.alloc(mib(5)).unwrap();
+        assert_eq!(held(), before - 3 + 5, "what it had serves a run, too");
+        // SAFETY: as above.
+        unsafe { other.dealloc(run, mib(5)) };
     }
 
     #[test]
@@ -1430,8 +1632,11 @@ mod tests {
     #[cfg_attr(miri, ignore = "an interpreter takes minutes for so many bytes")]
     fn a_long_run_is_zero_whether_it_was_touched_or_not() {
         let heap = Heap::new(&Classes::plain(&Family::new().unwrap(), false));
-        let layout = Layout::from_size_align(16 << 20, 8).unwrap();
-        for step in [layout.size() - 1, 4096, 1] {
+        // A run, objects of a class, one aligned to more than all are.
+        let layouts = [(16 << 20, 8), (3 << 20, 8), (300_000, 8), (1 << 20, 4096)];
+        let layouts = layouts.map(|(size, align)| Layout::from_size_align(size, align).unwrap());
+        let steps = |layout: Layout| [layout.size() - 1, 4096, 1].map(|step| (layout, step));
+        for (layout, step) in layouts.into_iter().flat_map(steps) {
             // SAFETY: the object's own bytes; it is put once.
             unsafe {
                 let run = heap.alloc(layout).unwrap();

@@ -8,7 +8,7 @@
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
-use super::class::{SIZES, TABLE_END, class_of_layout, small_class_of_layout};
+use super::class::{SIZES, class_of_layout, may_stay, small_class_of_layout};
 use super::{AllocError, Classes, Heap};
 use crate::objects::Misuse;
 
@@ -329,11 +329,7 @@ unsafe fn resize(
     let small = small_class_of_layout(new);
     let same = match (had.class, small) {
         (Some(a), Some(b)) => a == b,
-        // As a run that has twice as many bytes at most.
-        (Some(a), None) if new.size() > TABLE_END => {
-            new.size() <= SIZES[a] && new.size() > SIZES[a] / 2
-        }
-        (Some(a), None) => class_of_layout(new) == Some(a),
+        (Some(a), None) => class_of_layout(new) == Some(a) || may_stay(a, new.size()),
         (None, None) => {
             let has = source.classes().usable_size(object).unwrap_or(0);
             let keeps = new.size() <= has && new.size() > has / 2;

@@ -7,8 +7,8 @@ use super::supply::Supply;
 use super::{MAX_ROUNDS, WORD};
 use crate::os::OsError;
 
-/// A loaded magazine that holds as many rounds as its owner says ([`most`](Stock::owner_rounds) at least is usual: as many as two of the
-/// depot's), where there is room for them ([`MAX_ROUNDS`]). All calls with a stock name the same one.
+/// A loaded magazine that holds as many rounds as its owner says, where there is room for them ([`MAX_ROUNDS`]): as many as two of the
+/// depot's is usual ([`Stock::owner_rounds`]). All calls with a stock name the same one.
 ///
 /// Bonwick and Adams keep two magazines, the loaded and the previous one, so that a thread which takes and gives in turn at the edge
 /// of one does not go to the depot each time. Here the two are one array: an empty one takes a magazine of the depot's, a full one
@@ -51,7 +51,15 @@ impl OwnMagazine {
         Ok(())
     }
 
-    /// Gives the magazine to the depot: constant time, no round is looked at. Afterwards there is none.
+    /// Gives the magazine to the depot for whom the next is that needs one. Afterwards there is none.
+    pub(crate) fn give_back(&mut self, stock: &Stock) {
+        let this = core::mem::replace(self, Self::none());
+        if !this.loaded.is_none() {
+            stock.depot().put(this.loaded);
+        }
+    }
+
+    /// Leaves the magazine in the depot for the thread's next owner: constant time, no round is looked at. Afterwards there is none.
     pub(crate) fn give_up(&mut self, stock: &Stock) {
         let this = core::mem::replace(self, Self::none());
         if !this.loaded.is_none() {
@@ -71,8 +79,7 @@ impl OwnMagazine {
     pub(crate) fn try_put(&mut self, round: usize) -> bool {
         let room = self.loaded.top() < self.full;
         if room {
-            // SAFETY: the depot bounds the rounds of a magazine by MAX_ROUNDS, and so the top by its last slot; while there
-            // is no magazine `full` is 0, and nothing is below it.
+            // SAFETY: `full` is at most the top of a magazine with MAX_ROUNDS; while there is none it is 0, and nothing is below it.
             unsafe { self.loaded.push_unchecked(round) };
         }
         room
@@ -90,8 +97,7 @@ impl OwnMagazine {
         let room = self.full.saturating_sub(self.loaded.top()) / WORD;
         let n = room.min(rounds.len());
         if n > 0 {
-            // SAFETY: the depot bounds `full` by a magazine's last slot; while there is no magazine it is 0, and there is no
-            // room.
+            // SAFETY: as in `try_put`; while there is no magazine there is no room.
             unsafe { self.loaded.push_many_unchecked(&rounds[..n]) };
         }
         n
@@ -102,8 +108,9 @@ impl OwnMagazine {
         self.loaded.len()
     }
 
-    /// Loads a magazine from elsewhere in the place of an empty one or of none.
-    fn load(&mut self, magazine: Magazine, depot: &Depot, most: usize) {
+    /// Loads a magazine from elsewhere in the place of an empty one or of none: at most `most` of its rounds, but one.
+    fn load(&mut self, mut magazine: Magazine, depot: &Depot, most: usize) {
+        limit(&mut magazine, depot, most);
         self.full = magazine.top_with(most);
         let empty = core::mem::replace(&mut self.loaded, magazine);
         debug_assert_eq!(empty.len(), 0);
@@ -113,13 +120,14 @@ impl OwnMagazine {
     }
 
     /// Where there is no magazine: loads the magazine that an earlier owner of this thread left in the depot, if there is
-    /// one. Returns a round of it, and how many rounds there were. One exchange, and nothing is called.
+    /// one. Returns a round of it, and how many rounds there were. Mostly one exchange, and nothing is called.
     #[inline]
     pub(crate) fn inherit(&mut self, stock: &Stock, most: usize) -> Option<(usize, usize)> {
         if !self.loaded.is_none() {
             return None;
         }
         let mut left = stock.depot().take_left_here()?;
+        limit(&mut left, stock.depot(), most);
         let rounds = left.len();
         self.full = left.top_with(most);
         let round = left.pop();
@@ -181,10 +189,7 @@ impl OwnMagazine {
                 // Without memory for a magazine the round goes into a magazine of the depot, or to the supply.
                 None => return stock.put_into_depot(round, supply),
             }
-        } else if self.len() < most {
-            // It may hold more meanwhile.
-            self.full = self.loaded.top_with(most);
-        } else {
+        } else if self.len() >= most {
             let half = (self.len() / 2).max(1);
             let Some(mut magazine) = depot.spare_with_room(half) else {
                 return supply.accept(&[round]);
@@ -192,8 +197,22 @@ impl OwnMagazine {
             self.loaded.move_oldest(half, &mut magazine);
             depot.put(magazine);
         }
-        // SAFETY: new magazines are empty, and one that has grown or has given half has room.
+        // It may hold more meanwhile, or less.
+        self.full = self.loaded.top_with(most);
+        // SAFETY: new magazines are empty, and one that has given half, or has not as many as it may, has room.
         unsafe { self.loaded.push_unchecked(round) };
+    }
+}
+
+/// Gives rounds to the depot beyond `most`, but one stays.
+#[inline]
+fn limit(magazine: &mut Magazine, depot: &Depot, most: usize) {
+    let over = magazine.len().saturating_sub(most.max(1));
+    if over > 0
+        && let Some(mut rest) = depot.spare_empty()
+    {
+        magazine.move_oldest(over, &mut rest);
+        depot.put(rest);
     }
 }
 

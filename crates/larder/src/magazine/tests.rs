@@ -182,6 +182,45 @@ fn a_full_owner_gives_the_older_half() {
 }
 
 #[test]
+fn an_owner_takes_no_more_than_it_may_hold() {
+    each_mode(7, 7, |stock| {
+        let tokens = Tokens::new(20);
+        let fill = |leave: fn(&mut OwnMagazine, &Stock)| {
+            let mut full = OwnMagazine::none();
+            let all: Vec<_> = (0..14)
+                .map(|_| full.get(&stock, &tokens, 14).unwrap())
+                .collect();
+            for token in all {
+                if !full.try_put(token) {
+                    full.put(token, &stock, &tokens, 14);
+                }
+            }
+            assert_eq!(full.len(), 14);
+            leave(&mut full, &stock);
+        };
+        for most in [0, 1, 3, 14] {
+            let mut few = OwnMagazine::none();
+            let most_or_one = most.max(1);
+            fill(OwnMagazine::give_back);
+            few.get(&stock, &tokens, most).unwrap();
+            assert_eq!(few.len(), most_or_one - 1);
+            few.give_back(&stock);
+            stock.drain(&tokens);
+            fill(OwnMagazine::give_up);
+            let inherited = few.inherit(&stock, most).unwrap();
+            assert_eq!((inherited.1, few.len()), (most_or_one, most_or_one - 1));
+            // What it may hold falls while it has more.
+            let room = most.min(1);
+            few.put(30, &stock, &tokens, room);
+            assert!(!few.try_put(31), "{most}");
+            few.give_back(&stock);
+            stock.drain(&tokens);
+            *tokens.home.lock().unwrap() = (1..=20).collect();
+        }
+    });
+}
+
+#[test]
 fn what_owners_give_fills_magazines() {
     // A half of 127 rounds each: two are in one magazine, where the depot's may have more than 127.
     for (rounds, magazines) in [(255, 5), (128, 5), (127, 9)] {

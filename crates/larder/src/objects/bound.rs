@@ -28,8 +28,12 @@ const STEP: usize = 4 << 20;
 const MOST_STEP: usize = 64 << 20;
 /// The same where nothing is kept.
 const SHORT_STEP: usize = 1 << 20;
-/// Bytes at most that heaps may have in magazines beside what each has of small objects: a thread that rests gives nothing back.
+/// Bytes at most that heaps may have in magazines beside what each has of small objects, since a thread that rests gives nothing back: a
+/// constant, a share of what is backed, and both together; and of a limit on memory this share.
+const LEAST_LENT: usize = 16 << 20;
+const LENT_SHARE: usize = 4;
 const MOST_LENT: usize = 64 << 20;
+const LENT_SHARE_OF_LIMIT: usize = 8;
 /// A cache that has less free memory keeps it: its depot is worth more than that.
 const WORTH: usize = 256 << 10;
 
@@ -175,18 +179,18 @@ impl Bound {
         self.kept_by_heaps.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// As [`Family::lend`](super::Family::lend).
-    pub(super) fn lend(&self, more: usize) -> bool {
-        let most = self.cached.load(Ordering::Relaxed).min(MOST_LENT);
+    /// As [`Family::lend`](super::Family::lend), where so many bytes are backed, and may be.
+    fn lend(&self, rounds: usize, bytes: usize, held: usize, limit: usize) -> usize {
+        let most = (LEAST_LENT + held / LENT_SHARE)
+            .min(MOST_LENT)
+            .min(limit / LENT_SHARE_OF_LIMIT)
+            .min(self.cached.load(Ordering::Relaxed));
         // Half of what is left: so one heap that needs much leaves something for the others.
-        let add = |lent: usize| {
-            let left = most.saturating_sub(lent);
-            (more <= left / 2).then(|| lent + more)
-        };
+        let granted = |lent: usize| rounds.min(most.saturating_sub(lent) / 2 / bytes);
         let relaxed = Ordering::Relaxed;
-        self.lent_to_heaps
-            .fetch_update(relaxed, relaxed, add)
-            .is_ok()
+        let add = |lent| Some(lent + granted(lent) * bytes);
+        let before = self.lent_to_heaps.fetch_update(relaxed, relaxed, add);
+        before.map_or(0, granted)
     }
 
     /// As [`Family::take_back`](super::Family::take_back).
@@ -201,6 +205,12 @@ impl Bound {
 }
 
 impl Inner {
+    /// As [`Family::lend`](super::Family::lend).
+    pub(super) fn lend(&self, rounds: usize, bytes: usize) -> usize {
+        let (held, limit) = (self.pool.held_bytes(), self.pool.limit_bytes());
+        self.bound.lend(rounds, bytes, held, limit)
+    }
+
     /// The upkeep of a put that leaves the magazines: what is due by time, and by `bytes` that came since the last one.
     pub(super) fn upkeep_of_put(&self, bytes: usize) {
         self.upkeep_if_due();
@@ -338,6 +348,23 @@ mod tests {
         let looks = (0..1024).filter(|_| looks.is_due(1 << 20)).count();
         assert_eq!(looks, 256, "once for each step");
         assert!(!Bound::new(None, u64::MAX).is_some());
+    }
+
+    #[test]
+    fn lent_is_half_of_what_is_left_under_every_bound() {
+        let (mib, none) = (1 << 20, usize::MAX);
+        let bound = |cached: usize| Bound::new(Some(cached * mib), 1);
+        let all = bound(1000);
+        assert_eq!(all.lend(100, mib, 0, none), 8, "of a constant of 16 MiB");
+        assert_eq!(all.lend(100, mib, 0, none), 4);
+        assert_eq!(all.lend(100, mib, 40 * mib, none), 7, "of 10 MiB more");
+        all.take_back(19 * mib);
+        assert_eq!(all.lend(100, mib, 1000 * mib, none), 32, "of 64 MiB");
+        assert_eq!(all.lend(5, mib, 1000 * mib, none), 5, "no more than asked");
+        assert_eq!(all.lend(5, 20 * mib, 1000 * mib, none), 0);
+        assert_eq!(bound(10).lend(100, mib, 0, none), 5, "of what is cached");
+        assert_eq!(bound(1000).lend(100, mib, 0, 80 * mib), 5, "of the limit");
+        assert_eq!(bound(0).lend(100, 1, 0, none), 0);
     }
 
     #[test]

@@ -237,7 +237,7 @@ impl RawCacheBuilder {
     ///
     /// ```
     /// # use larder::objects::{ObjectError, Family, RawCache};
-    /// let options = RawCache::builder(std::alloc::Layout::new::<[u8; 2 << 20]>());
+    /// let options = RawCache::builder(std::alloc::Layout::new::<[u8; 5 << 20]>());
     /// assert!(matches!(options.build(&Family::new()?), Err(ObjectError::Layout { .. })));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

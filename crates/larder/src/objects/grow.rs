@@ -95,7 +95,7 @@ impl Cache {
         unsafe { ground.set_up(number, page, colour, zero) };
         inner
             .map
-            .set(page, self.shape.pages, self.number.get(), number);
+            .set(page, self.shape.shown_pages(), self.number.get(), number);
         self.slabs().add(ground, number);
         Ok(true)
     }

@@ -142,13 +142,13 @@ impl Family {
         self.inner.bound.keep_less(bytes);
     }
 
-    /// Lets a heap have objects of `more` bytes more in its magazines than so far. False where all heaps together would have too much: a
-    /// thread that rests takes no notice of time.
-    pub(crate) fn lend(&self, more: usize) -> bool {
-        self.inner.bound.lend(more)
+    /// Lets a heap have up to `rounds` objects of so many bytes more in its magazines than so far, and says how many: none where all heaps
+    /// together would have too much. A thread that rests takes no notice of time.
+    pub(crate) fn lend(&self, rounds: usize, bytes: usize) -> usize {
+        self.inner.lend(rounds, bytes)
     }
 
-    /// A heap may have so many bytes less.
+    /// A heap may have so many bytes less in its magazines.
     pub(crate) fn take_back(&self, bytes: usize) {
         self.inner.bound.take_back(bytes);
     }

@@ -98,6 +98,15 @@ impl Shape {
         })
     }
 
+    /// Pages of a slab, from its first one on, that the map shows as its own: all, but of a block and more that is one object only the
+    /// first, where the object begins, as of a large object.
+    pub(super) fn shown_pages(&self) -> usize {
+        match self.objects {
+            1 if self.pages > MOST_PAGES => 1,
+            _ => self.pages,
+        }
+    }
+
     /// Bytes of a slab.
     pub(super) fn bytes(&self) -> usize {
         self.pages * self.page

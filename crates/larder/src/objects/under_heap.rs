@@ -85,18 +85,21 @@ impl RawCache {
         }
     }
 
-    /// An object for the depot: one that no CPU is to keep, since it is large.
+    /// An object for the depot: a large one, which no CPU is to keep.
     pub(crate) fn put_behind(&self, round: usize) {
         self.cache.inner().upkeep_of_put(self.cache.shape.stride);
         self.cache.stock.put_into_depot(round, &self.supply());
     }
 
-    /// An object from an owner's magazine that has no room, but may hold `most`.
-    pub(crate) fn put_from(&self, magazine: &mut OwnMagazine, round: usize, most: usize) {
-        // The older half goes.
-        let bytes = most.div_ceil(2) * self.cache.shape.stride;
-        self.cache.inner().upkeep_of_put(bytes);
+    /// An object from an owner's magazine that has no room, but may hold `most`. Says how many left it, with this one.
+    pub(crate) fn put_from(&self, magazine: &mut OwnMagazine, round: usize, most: usize) -> usize {
+        let before = magazine.len();
         magazine.put(round, &self.cache.stock, &self.supply(), most);
+        let gone = (before + 1).saturating_sub(magazine.len());
+        self.cache
+            .inner()
+            .upkeep_of_put(gone * self.cache.shape.stride);
+        gone
     }
 }
 

@@ -125,7 +125,7 @@ impl Cache {
         for &slab in slabs {
             // SAFETY: taken out of the lists, so this thread's alone.
             let page = unsafe { self.ground().page_of(slab) };
-            self.inner().map.clear(page, self.shape.pages);
+            self.inner().map.clear(page, self.shape.shown_pages());
         }
     }
 

@@ -25,7 +25,8 @@ const SCATTERED: usize = 16;
 const SCATTERED_LEAST: usize = 256;
 const SHORT_RUN: usize = 2;
 
-/// Fewest pages that are made zero by [`renew`](Clusters::renew): 1 MiB is zeroed in some 20 microseconds.
+/// Fewest pages that are made zero by [`renew`](Clusters::renew): as many are zeroed in some 10 microseconds, as long as to look and to give
+/// them back takes.
 const RENEWED_PAGES: usize = 128;
 
 /// In 100 of their pages fewer have memory. To zero one takes a tenth to a quarter of a fault.

@@ -167,7 +167,7 @@ impl PagePool {
         self.inner.clusters.take_ready_span(n)
     }
 
-    /// Whether there are `n` neighbouring pages that are backed already, at most a block.
+    /// Whether there are `n` neighbouring pages that are backed already; of more than a block's some may not be.
     pub(crate) fn has_span(&self, n: usize) -> bool {
         self.inner.clusters.has_span(n)
     }
@@ -218,6 +218,12 @@ impl PagePool {
     /// Bytes backed by memory.
     pub(crate) fn held_bytes(&self) -> usize {
         self.bytes().0
+    }
+
+    /// Bytes that may be backed.
+    pub(crate) fn limit_bytes(&self) -> usize {
+        let clusters = &self.inner.clusters;
+        clusters.limit_pages().saturating_mul(clusters.page_size())
     }
 
     /// Does the upkeep if it is due, as a get that finds its magazines empty does.

@@ -233,6 +233,11 @@ impl Space {
         self.find_ready_run(n).is_some()
     }
 
+    /// Whether there are blocks for `n` pages beside each other that are here as a whole, with pages that are ready.
+    pub(super) fn has_long_run(&self, n: usize) -> bool {
+        self.whole.next_run(0, n.div_ceil(BLOCK_PAGES)).is_some()
+    }
+
     fn find_ready_run(&mut self, n: usize) -> Option<usize> {
         self.find_in_partial(n)
             .or_else(|| self.find_ahead(n))
@@ -389,8 +394,7 @@ impl Space {
         None
     }
 
-    /// `n` pages here, more than a block's: where such a run begins.
-    pub(super) fn find_long_run(&self, n: usize) -> Option<usize> {
+    fn find_long_run(&self, n: usize) -> Option<usize> {
         let first = self.here.next_run(0, n.div_ceil(BLOCK_PAGES))?;
         Some(first * BLOCK_PAGES)
     }

@@ -50,13 +50,13 @@ impl Clusters {
         Some(self.addr(taken.pages.start))
     }
 
-    /// Whether [`take_ready_span`](Self::take_ready_span) would find pages, or `n` are more than those of a block, and here.
+    /// Whether [`take_ready_span`](Self::take_ready_span) would find pages, or for more than a block's there are whole blocks with some.
     pub(in crate::pages) fn has_span(&self, n: usize) -> bool {
         let mut state = self.state.lock();
         match n {
             0 => false,
             1..=BLOCK_PAGES => state.space.has_ready_run(n),
-            _ => state.space.find_long_run(n).is_some(),
+            _ => state.space.has_long_run(n),
         }
     }
 

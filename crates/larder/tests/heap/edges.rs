@@ -622,7 +622,7 @@ fn many_come_and_go_together() {
     heap.set_limit(usize::MAX);
     heap.alloc_many(layout(48), &mut out).unwrap();
     // Aligned to more than all classes are, and runs of pages.
-    for (size, align) in [(64, 64), (100, 4096), (2 << 20, 8)] {
+    for (size, align) in [(64, 64), (100, 4096), (5 << 20, 8)] {
         let layout = Layout::from_size_align(size, align).unwrap();
         let before = heap.stats().charged_bytes - heap.stats().stocked_bytes;
         for _ in 0..3 {

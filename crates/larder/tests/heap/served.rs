@@ -38,7 +38,7 @@ fn hits_and_misses_of_all_classes_are_told_with_their_mode() {
 fn heaps_and_large_objects_do_not_ask_the_cpus() {
     let classes = Classes::new(&Family::new().unwrap());
     let heap = Heap::new(&classes);
-    let (small, large) = (Layout::new::<[u64; 4]>(), Layout::new::<[u8; 2 << 20]>());
+    let (small, large) = (Layout::new::<[u64; 4]>(), Layout::new::<[u8; 5 << 20]>());
     for layout in [small, large] {
         let object = heap.alloc(layout).unwrap();
         // SAFETY: taken above with this layout, put once.

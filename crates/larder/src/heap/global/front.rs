@@ -8,7 +8,7 @@ use core::time::Duration;
 use super::checked::{self, UNSAID};
 use super::state::{self, Global, Source};
 use super::{bootstrap, countdown, guarded, profiled, slot};
-use crate::heap::class::small_class;
+use crate::heap::class::{may_stay, small_class};
 use crate::heap::resize::with_headroom;
 use crate::heap::{AllocError, CLASSES, Call, Checker, GRAIN, Heap, Origin, SIZES, class_of};
 
@@ -223,7 +223,7 @@ unsafe fn resize<H: Hands>(
     let small = small_class(size);
     let stays = match (small, class) {
         (Some(new), Some(old)) => new == old,
-        (None, Some(old)) => class_of(size) == Some(old),
+        (None, Some(old)) => class_of(size) == Some(old) || may_stay(old, size),
         (None, None) => {
             // More than half is in use.
             let keeps = size <= has && size > has / 2;

@@ -21,7 +21,7 @@ use super::checked::UNSAID;
 use super::mode::environment;
 use super::state::{self, Global};
 use super::{front, marked, misuse, slot};
-use crate::heap::class::class_of_layout;
+use crate::heap::class::{class_of_layout, may_stay};
 use crate::heap::{Call, Classes, GRAIN, Heap, Origin, SIZES, pattern};
 use crate::os::random;
 use crate::os::say::say_unknown;
@@ -411,7 +411,7 @@ impl Hardening {
             .ok()
             .and_then(class_of_layout);
         let stays = match (class, block.class) {
-            (Some(new), Some(old)) => new == old,
+            (Some(new), Some(old)) => new == old || may_stay(old, bytes),
             (None, None) => {
                 let family = global.classes.family();
                 // SAFETY: the caller's promise; what lies beyond is given up.

@@ -19,7 +19,7 @@ use super::front::{self, Hands};
 use super::state::{self, Global};
 use super::{misuse, profiled, slot};
 use crate::heap::class::{
-    MAX_FIXED, TABLE_END, class_of_layout, computed_class, small_class, tabled_class,
+    MAX_FIXED, TABLE_END, class_of_layout, computed_class, may_stay, small_class, tabled_class,
     tabled_class_of_aligned,
 };
 use crate::heap::{Call, GRAIN, Heap, Origin, SIZES};
@@ -217,7 +217,7 @@ pub unsafe fn free_sized_as(at: *mut u8, size: usize, align: usize, call: Call) 
             return unsafe { hardening.free(global, object, size, call) };
         }
         if let Some((global, class)) = give_up(object, call) {
-            let said = size == UNSAID || said(size, align) == Some(class);
+            let said = size == UNSAID || said(size, align) == Some(class) || may_stay(class, size);
             // Where memory ended, a block may have stayed larger than its owner knows.
             if !said && !global.classes.has_outgrown() {
                 misuse::wrong_size(object, size, SIZES[class], call);

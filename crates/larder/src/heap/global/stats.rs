@@ -28,9 +28,9 @@ pub struct ClassStats {
 ///
 /// ```
 /// # #[global_allocator] static ALLOCATOR: larder::Larder = larder::Larder;
-/// let large = vec![1_u8; 2_000_000];
+/// let large = vec![1_u8; 5_000_000];
 /// let stats = larder::Larder::stats();
-/// assert!(stats.large_bytes >= 2_000_000 && stats.held_bytes >= stats.out_bytes);
+/// assert!(stats.large_bytes >= 5_000_000 && stats.held_bytes >= stats.out_bytes);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GlobalStats {
