@@ -1493,7 +1493,10 @@ mod tests {
         swing(&heap, mib(1), 8, 3);
         let stats = heap.stats();
         assert_eq!((stats.stocked_bytes, stats.charged_bytes), (0, 0));
+        let object = classes.alloc(mib(1)).unwrap();
         assert_eq!(classes.served().hits, 0, "nor with a CPU");
+        // SAFETY: taken above, put once.
+        unsafe { classes.dealloc(object, mib(1)) };
         let zeroed = heap.alloc_zeroed(mib(1)).unwrap();
         assert_eq!(heap.stats().charged_bytes, 1 << 20);
         // SAFETY: taken above, put once.
