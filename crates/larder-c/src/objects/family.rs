@@ -140,7 +140,7 @@ pub unsafe extern "C" fn larder_family_pool(
 }
 
 /// The owner of the page at an address: the number of a cache (see larder_cache_number), 65535 for a large object, 0 for any
-/// address that is not this family's. Nothing is read at the address.
+/// address that is not this family's, and beyond the first page of a large object or of one above 1 MiB. Nothing is read at the address.
 ///
 /// # Safety
 /// `family` is NULL or a live family.

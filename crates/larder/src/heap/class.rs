@@ -19,6 +19,10 @@ pub(crate) const MAX_FIXED: usize = 32 << 10;
 /// pay for a branch that the processor cannot foresee, so it lies where sizes are rare.
 pub(crate) const TABLE_END: usize = 256 << 10;
 
+/// Blocks of larger classes are in magazines only as far as the family lends room for them: a thread that rests keeps what it has, and of
+/// these that would be much.
+pub(crate) const LENT_BEYOND: usize = TABLE_END;
+
 /// What every class is a multiple of, in bytes, and so the alignment that all objects have.
 pub const GRAIN: usize = 16;
 

@@ -8,7 +8,9 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use super::call::{Checker, Origin};
-use super::class::{CLASSES, GRAIN, SIZES, TABLE_END, class_of_layout, small_class_of_layout};
+use super::class::{
+    CLASSES, GRAIN, LENT_BEYOND, SIZES, TABLE_END, class_of_layout, small_class_of_layout,
+};
 use super::error::AllocError;
 use super::growth::Growth;
 use crate::objects::{Family, KEPT, LargeList, ObjectError, RawCache};
@@ -196,16 +198,21 @@ impl Classes {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn alloc_zeroed(&self, layout: Layout) -> Result<NonNull<u8>, AllocError> {
-        if class_of_layout(layout).is_none() {
-            return self.alloc_large_zeroed(layout);
+        let (at, zero) = match class_of_layout(layout).filter(|_| !self.is_checked()) {
+            None => return self.alloc_large_zeroed(layout),
+            Some(class) if SIZES[class] > LENT_BEYOND => {
+                self.cache_or_make(class)?.get_behind(&|| {})?
+            }
+            Some(_) => (self.alloc(layout)?, false),
+        };
+        if !zero {
+            // SAFETY: just taken, with at least this size.
+            unsafe { self.make_zero(at, layout.size()) };
         }
-        let at = self.alloc(layout)?;
-        // SAFETY: just taken, with at least this size.
-        unsafe { self.make_zero(at, layout.size()) };
         Ok(at)
     }
 
-    /// Makes the first bytes of an object of a class zero.
+    /// Makes the first bytes of an object of a class zero, which is not checked.
     ///
     /// # Safety
     /// It has so many bytes, and is the caller's.
@@ -254,7 +261,25 @@ impl Classes {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub unsafe fn dealloc_by_address(&self, object: NonNull<u8>) {
-        match self.class_at(object).and_then(|class| self.cache(class)) {
+        match self.class_at(object) {
+            // SAFETY: the caller's promise.
+            Some(class) => unsafe { self.put(object, class) },
+            // SAFETY: as above.
+            None => unsafe { self.dealloc_large(object, None) },
+        }
+    }
+
+    /// Gives an object of a class back.
+    ///
+    /// # Safety
+    /// As for [`dealloc`](Self::dealloc).
+    unsafe fn put(&self, object: NonNull<u8>, class: usize) {
+        match self.cache(class) {
+            Some(cache) if SIZES[class] > LENT_BEYOND => {
+                if !cache.refuses(object) {
+                    cache.put_behind(object.as_ptr() as usize);
+                }
+            }
             // SAFETY: the caller's promise.
             Some(cache) => unsafe { cache.put(object) },
             // SAFETY: as above.
@@ -397,6 +422,10 @@ impl Classes {
     #[inline(never)]
     fn alloc_slow(&self, layout: Layout) -> Result<NonNull<u8>, AllocError> {
         match (self.checker(), class_of_layout(layout)) {
+            (None, Some(class)) if SIZES[class] > LENT_BEYOND => {
+                let (object, _) = self.cache_or_make(class)?.get_behind(&|| {})?;
+                Ok(object)
+            }
             (None, Some(class)) => Ok(self.cache_or_make(class)?.get()?),
             (None, None) => self.alloc_large(layout),
             (Some(checker), _) => checker.alloc(layout, false, Origin::Malloc),
@@ -434,9 +463,9 @@ impl Classes {
     unsafe fn dealloc_slow(&self, object: NonNull<u8>, layout: Layout) {
         // What is not small is of its class or a run: it may have grown from one into the other.
         let class = small_class_of_layout(layout).or_else(|| self.class_at(object));
-        match class.and_then(|class| self.cache(class)) {
+        match class.filter(|_| !self.is_checked()) {
             // SAFETY: the caller's promise.
-            Some(cache) => unsafe { cache.put(object) },
+            Some(class) => unsafe { self.put(object, class) },
             // SAFETY: as above.
             None => unsafe { self.dealloc_large(object, Some(layout)) },
         }

@@ -10,7 +10,7 @@ use core::sync::atomic::Ordering;
 use super::account::{Account, HeapStats};
 use super::call::{Checker, Origin};
 use super::class::{
-    CLASSES, GRAIN, MAX_FIXED, SIZES, TABLE_END, class_of_layout, small_class_of_layout,
+    CLASSES, GRAIN, LENT_BEYOND, MAX_FIXED, SIZES, class_of_layout, small_class_of_layout,
 };
 use super::classes::{Classes, Quiet};
 use super::error::AllocError;
@@ -20,8 +20,6 @@ use crate::objects::{KEPT, Misuse, PLACE_BYTES, RawCache, View};
 
 /// Bytes of free objects in the magazines of a class from which on they are collected: with fewer, hardly a slab becomes whole.
 const LEAST: usize = 16 << 10;
-/// Bytes of the longest run of pages for which it makes sense.
-const MOST_RUN: usize = 256 << 10;
 /// Calls of a heap that found its magazines empty, between two collections. Sizes that are needed in turn, and all of them within
 /// fewer calls, are a working set: memory grows until it has them all.
 const CALLS: u64 = 32;
@@ -29,8 +27,6 @@ const CALLS: u64 = 32;
 const BUSY: u8 = 4;
 /// Exchanges of a class without magazines, in a heap that is sparing: an object that is taken and put twice.
 const SPARING: u8 = 4;
-/// Largest object of which a heap has a magazine without asking: a thread that rests keeps what it has, and of larger ones that is much.
-const LENT: usize = TABLE_END;
 /// A request that takes less than all but this share of the run gets another. A long run has a fifth more than was asked for at most.
 const KEPT_SHARE: usize = 4;
 /// One for each number that a page's owner may have as a class of these. Models have no kept numbers.
@@ -165,15 +161,15 @@ impl Heap {
     /// Rounds that the magazine of a class may hold: as many as any owner's, and those that are lent; of large objects only these.
     fn most(&self, class: usize, stock: &Stock) -> usize {
         let lent = usize::from(self.state(class).lent);
-        match SIZES[class] > LENT {
+        match SIZES[class] > LENT_BEYOND {
             true => lent,
             false => lent + stock.owner_rounds(),
         }
     }
 
-    /// Before a class of large objects gets its first magazine: asks for as many rounds as any owner's has.
+    /// When a large object is put and its class has no room in this heap: asks for as many rounds as any owner's has.
     fn borrow_first(&self, class: usize, stock: &Stock) {
-        if SIZES[class] > LENT && self.state(class).lent == 0 {
+        if SIZES[class] > LENT_BEYOND && self.state(class).lent == 0 {
             self.borrow(class, stock.owner_rounds());
         }
     }
@@ -218,7 +214,7 @@ impl Heap {
     /// memory at once.
     fn give(&self, class: usize, mut magazine: OwnMagazine, stock: &Stock) {
         self.account().give(magazine.len() * SIZES[class]);
-        match SIZES[class] > LENT {
+        match SIZES[class] > LENT_BEYOND {
             true => magazine.give_back(stock),
             false => magazine.give_up(stock),
         }
@@ -281,7 +277,8 @@ impl Heap {
     pub fn alloc_zeroed(&self, layout: Layout) -> Result<NonNull<u8>, AllocError> {
         match small_class_of_layout(layout) {
             None => return self.alloc_large(layout, true),
-            Some(class) if layout.align() <= GRAIN && !self.classes.is_checked() => {
+            Some(_) if self.classes.is_checked() => return self.alloc_large(layout, true),
+            Some(class) if layout.align() <= GRAIN => {
                 return self.get_zeroed(class, layout.size());
             }
             Some(_) => {}
@@ -525,7 +522,8 @@ impl Heap {
     #[inline(always)]
     pub(super) fn try_get_kept(&self, bytes: usize) -> Option<NonNull<u8>> {
         let kept = self.kept();
-        let fits = bytes <= kept.bytes && kept.bytes - bytes <= kept.bytes / KEPT_SHARE;
+        let fits =
+            kept.bytes != 0 && bytes <= kept.bytes && kept.bytes - bytes <= kept.bytes / KEPT_SHARE;
         if !fits {
             return None;
         }
@@ -589,12 +587,22 @@ impl Heap {
         bytes > 0
     }
 
-    /// Bytes that may still be taken, at least `size`.
-    fn room(&self, size: usize) -> Result<usize, AllocError> {
-        match self.account().room(size) {
+    /// Bytes that may still be taken, at least `size`. Where the limit forbids it, the heap gives back what lies free in it, if that helps.
+    pub(super) fn room(&self, size: usize) -> Result<usize, AllocError> {
+        let room = match self.account().room(size) {
             Err(_) if self.end_kept() => self.account().room(size),
             room => room,
+        };
+        if room.is_ok() {
+            return room;
         }
+        let stats = self.stats();
+        let used = stats.charged_bytes.saturating_sub(stats.stocked_bytes);
+        if stats.stocked_bytes == 0 || used.saturating_add(size) > stats.limit_bytes {
+            return room;
+        }
+        self.trim();
+        self.account().room(size)
     }
 
     /// As [`Classes::class_at`].
@@ -826,10 +834,15 @@ impl Heap {
         cache: &RawCache,
         f: impl FnOnce(&mut OwnMagazine) -> T,
     ) -> T {
+        let lent = self.state(class).lent;
         let mut magazine = core::mem::replace(self.magazine(class), OwnMagazine::none());
         let result = f(&mut magazine);
         let late = core::mem::replace(self.magazine(class), magazine);
         self.give(class, late, cache.stock());
+        if self.state(class).lent < lent {
+            // What was called has trimmed this heap.
+            self.give_class(class, 0);
+        }
         result
     }
 
@@ -865,74 +878,71 @@ impl Heap {
     #[inline(never)]
     fn refill(&self, class: usize, zeroed: bool) -> Result<(NonNull<u8>, bool), AllocError> {
         self.upkeep_if_due();
-        let cache = self.classes.cache_or_make(class)?;
-        let taken = self.after_trim(|| {
-            let room = self.room(SIZES[class])?;
+        let size = SIZES[class];
+        let (object, zero, taken) = self.after_trim(size, || {
+            let cache = self.classes.cache_or_make(class)?;
+            let room = self.room(size)?;
             self.refill_from(class, &cache, zeroed, room)
-        });
-        let (round, zero, taken) = taken?;
-        self.account().take(taken * SIZES[class]);
+        })?;
+        self.account().take(taken * size);
         self.warn();
-        Ok((object(round), zero))
+        Ok((object, zero))
     }
 
-    /// The same from the cache, as long as it takes at most `room` bytes: its address, whether it is known to be zero, and how many came.
+    /// The same from the class's cache, and how many objects came. They have at most `room` bytes.
     fn refill_from(
         &self,
         class: usize,
         cache: &RawCache,
         zeroed: bool,
         room: usize,
-    ) -> Result<(usize, bool, usize), AllocError> {
-        let (stock, size, large) = (cache.stock(), SIZES[class], SIZES[class] > LENT);
+    ) -> Result<(NonNull<u8>, bool, usize), AllocError> {
+        let (stock, size) = (cache.stock(), SIZES[class]);
         self.exchanged(class);
         self.state(class).missed = true;
-        let spares = self.spares(class);
-        if !spares {
-            self.borrow_first(class, stock);
-        }
+        let spare = || self.spare(cache.slab_bytes());
         let mut most = self.most(class, stock);
-        if large {
+        if size > LENT_BEYOND {
             most = most.min(room / size);
+            if most == 0 {
+                let (object, zero) = cache.get_behind(&spare)?;
+                return Ok((object, zero, 1));
+            }
         } else if room < most * size {
             // Not enough for a magazine's worth: one, from the CPU's stock.
-            return Ok((cache.get()?.as_ptr() as usize, false, 1));
+            return Ok((cache.get()?, false, 1));
         }
-        if most > 0
-            && let Some((round, taken)) = self.magazine(class).inherit(stock, most)
-        {
-            return Ok((round, false, taken));
+        if let Some((round, taken)) = self.magazine(class).inherit(stock, most) {
+            return Ok((object(round), false, taken));
         }
-        if spares && !zeroed && !large {
-            return Ok((cache.get()?.as_ptr() as usize, false, 1));
+        if self.spares(class) && !zeroed {
+            return Ok((cache.get()?, false, 1));
         }
-        let came = self.with_magazine(class, cache, |magazine| {
+        self.with_magazine(class, cache, |magazine| {
             let before = magazine.len();
-            let spare = || self.spare(cache.slab_bytes());
             let (round, zero) = cache.get_into(magazine, most, &spare)?;
-            Ok((round, zero, (magazine.len() + 1).saturating_sub(before)))
-        });
-        if most == 0 {
-            // No CPU keeps large ones, and this heap keeps no magazine that may hold none.
-            self.give_class(class, 0);
-        }
-        came
+            let taken = (magazine.len() + 1).saturating_sub(before);
+            Ok((object(round), zero, taken))
+        })
     }
 
-    /// What a function gives; where it has no memory, what it gives after this heap has given back all that lies free in it.
-    fn after_trim<T>(&self, f: impl Fn() -> Result<T, AllocError>) -> Result<T, AllocError> {
+    /// What a function gives that takes so many bytes; where there is no memory, what it gives after this heap has given back all that
+    /// lies free in it.
+    fn after_trim<T>(
+        &self,
+        bytes: usize,
+        f: impl Fn() -> Result<T, AllocError>,
+    ) -> Result<T, AllocError> {
         match f() {
-            Err(AllocError::Limit { .. } | AllocError::Memory { .. }) if self.has_stock() => {
+            Err(AllocError::Memory(_))
+                if self.stats().stocked_bytes > 0
+                    && bytes <= self.classes.family().pool().limit_bytes() =>
+            {
                 self.trim();
                 f()
             }
             result => result,
         }
-    }
-
-    /// Whether anything lies free in it.
-    fn has_stock(&self) -> bool {
-        self.kept_bytes() > 0 || (0..CLASSES).any(|class| self.magazine(class).len() > 0)
     }
 
     #[cold]
@@ -947,11 +957,12 @@ impl Heap {
         let (round, stock) = (object.as_ptr() as usize, cache.stock());
         self.exchanged(class);
         let spares = self.spares(class);
+        let large = SIZES[class] > LENT_BEYOND;
         if !spares {
             self.borrow_first(class, stock);
         }
         let most = self.grown(class, stock);
-        let given = if most == 0 {
+        let given = if large && (most == 0 || spares) {
             cache.put_behind(round);
             1
         } else if spares {
@@ -976,7 +987,7 @@ impl Heap {
             Some(class) => return self.get(class),
             None => {}
         }
-        self.alloc_run(layout, zeroed)
+        self.after_trim(layout.size(), || self.alloc_run(layout, zeroed))
     }
 
     /// A run of pages, whatever the layout's size. It is given back by its address.
@@ -987,23 +998,19 @@ impl Heap {
         zeroed: bool,
     ) -> Result<NonNull<u8>, AllocError> {
         self.upkeep_if_due();
-        self.after_trim(|| self.take_run(layout, zeroed))
-    }
-
-    fn take_run(&self, layout: Layout, zeroed: bool) -> Result<NonNull<u8>, AllocError> {
         let bytes = layout
             .size()
             .max(1)
             .next_multiple_of(crate::os::page_size());
         if !zeroed
             && layout.align() <= crate::os::page_size()
-            && let Some(object) = self.try_get_kept(layout.size())
+            && let Some(object) = self.try_get_kept(bytes)
         {
             return Ok(object);
         }
         // It may be a part of what is taken now.
         self.end_kept();
-        let room = self.account().room(bytes)?;
+        let room = self.room(bytes)?;
         let object = if zeroed {
             self.spare_for_run(bytes);
             self.classes.alloc_large_zeroed(layout)
@@ -1106,7 +1113,7 @@ impl Heap {
             self.classes()
                 .collect_if_due(&quiet, self.stocked(&quiet), || self.give_much(&quiet));
         }
-        if bytes > LENT {
+        if bytes > LENT_BEYOND {
             self.spare_large(bytes);
         }
         let pool = self.classes().family().pool();
@@ -1118,25 +1125,29 @@ impl Heap {
         if self.has_pages(bytes) {
             return;
         }
-        for class in (0..CLASSES).rev().take_while(|&class| SIZES[class] > LENT) {
-            if self.state(class).exchanges < BUSY {
-                let has = self.magazine(class).len();
-                self.give_class(class, 0);
-                // Else others may need what the depot has.
-                if has > 0
-                    && let Some(cache) = self.classes.cache(class)
-                {
-                    cache.collect();
-                }
+        for class in (0..CLASSES)
+            .rev()
+            .take_while(|&class| SIZES[class] > LENT_BEYOND)
+        {
+            let magazine = self.magazine(class);
+            let has = magazine.len();
+            // None is one that is worked on, or needs nothing.
+            if magazine.is_none() || self.state(class).exchanges >= BUSY {
+                continue;
+            }
+            self.give_class(class, 0);
+            // Else others may need what the depot has.
+            if has > 0
+                && let Some(cache) = self.classes.cache(class)
+            {
+                cache.collect();
             }
         }
     }
 
-    /// As [`spare`](Self::spare), for a run of pages, if there is none; only slabs of large objects can make room for a long one.
+    /// As [`spare`](Self::spare), for a run of pages, if there is none.
     pub(super) fn spare_for_run(&self, bytes: usize) {
-        if bytes > MOST_RUN {
-            self.spare_large(bytes);
-        } else if !self.has_pages(bytes) {
+        if !self.has_pages(bytes) {
             self.spare(bytes);
         }
     }
@@ -1158,7 +1169,8 @@ impl Heap {
         core::array::from_fn(|class| {
             let state = self.state(class);
             let exchanges = state.exchanges;
-            state.exchanges = match (SIZES[class] > LENT, state.lent > 0) {
+            state.exchanges = match (SIZES[class] > LENT_BEYOND, state.lent > 0) {
+                // Three of them stay, and one more shows that it is in use.
                 (true, _) => exchanges - exchanges / 4,
                 (false, true) => exchanges / 2,
                 (false, false) => 0,
@@ -1290,6 +1302,8 @@ mod tests {
         let (mut numbers, mut put) = (Vec::new(), 0);
         for (class, size) in SIZES.into_iter().enumerate() {
             let layout = Layout::from_size_align(size, 1).unwrap();
+            // A heap has a magazine of large ones when it has put one.
+            swing(&heap, layout, 1, 1);
             let object = heap.alloc(layout).unwrap();
             numbers.push(usize::from(family.owner_number(object.as_ptr())));
             // SAFETY: taken above from this heap, put once.
@@ -1404,12 +1418,25 @@ mod tests {
         second.set_limit(5 << 20);
         let taken = (0..40).filter(|_| second.alloc(layout).is_ok()).count();
         assert_eq!((taken, second.stats().charged_bytes), (20, 5 << 20));
+        // And where the heap may hold more than is left.
+        second.set_limit(usize::MAX);
+        let third = Heap::new(&classes);
+        for heap in [&third, &second] {
+            swing(heap, mib(1), 12, 6);
+        }
+        third.trim();
+        while second.stats().stocked_bytes > 0 {
+            second.alloc(mib(1)).unwrap();
+        }
+        second.set_limit(second.stats().charged_bytes + (2 << 20));
+        let taken = (0..9).filter(|_| second.alloc(mib(1)).is_ok()).count();
+        assert_eq!(taken, 2);
     }
 
     #[test]
     fn a_sparing_heap_holds_nothing_of_a_class_that_it_hardly_uses() {
         let classes = Classes::plain(&Family::new().unwrap(), false);
-        let each: usize = SIZES.iter().filter(|size| **size <= LENT).sum();
+        let each: usize = SIZES.iter().filter(|size| **size <= LENT_BEYOND).sum();
         // Both stay: a heap inherits what another one leaves.
         let (plain, sparing) = (Heap::new(&classes), Heap::sparing(&classes));
         assert!(held_after(&plain, 1) >= each);
@@ -1482,6 +1509,28 @@ mod tests {
     }
 
     #[test]
+    fn heaps_hold_no_more_of_large_objects_than_is_lent() {
+        let family = unhurried();
+        let classes = Classes::plain(&family, false);
+        let heaps: Vec<_> = (0..20).map(|_| Heap::new(&classes)).collect();
+        let large = SIZES.iter().filter(|size| **size > LENT_BEYOND);
+        for (heap, size) in heaps
+            .iter()
+            .flat_map(|heap| large.clone().map(move |size| (heap, size)))
+        {
+            swing(heap, Layout::from_size_align(*size, 1).unwrap(), 1, 1);
+        }
+        let stocked = heaps.iter().map(|heap| heap.stats().stocked_bytes >> 20);
+        let stocked = stocked.sum::<usize>();
+        let held = family.pool().stats().held_bytes >> 20;
+        assert!(
+            (8..=16 + held / 4).contains(&stocked),
+            "{stocked} of {held}"
+        );
+        assert!(left(&family) < 4 << 10, "{}", left(&family));
+    }
+
+    #[test]
     fn where_nothing_is_lent_large_objects_stay_in_no_heap() {
         let family = Family::builder()
             .cached_bytes(1 << 20)
@@ -1493,10 +1542,18 @@ mod tests {
         swing(&heap, mib(1), 8, 3);
         let stats = heap.stats();
         assert_eq!((stats.stocked_bytes, stats.charged_bytes), (0, 0));
-        let object = classes.alloc(mib(1)).unwrap();
-        assert_eq!(classes.served().hits, 0, "nor with a CPU");
-        // SAFETY: taken above, put once.
-        unsafe { classes.dealloc(object, mib(1)) };
+        let out = || family.pool().stats().out_bytes;
+        let before = out();
+        for _ in 0..9 {
+            let object = classes.alloc(mib(1)).unwrap();
+            // SAFETY: taken above, put once.
+            unsafe { classes.dealloc(object, mib(1)) };
+        }
+        assert_eq!(
+            (classes.served().hits, out()),
+            (0, before),
+            "nor with a CPU"
+        );
         let zeroed = heap.alloc_zeroed(mib(1)).unwrap();
         assert_eq!(heap.stats().charged_bytes, 1 << 20);
         // SAFETY: taken above, put once.

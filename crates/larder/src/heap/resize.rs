@@ -132,7 +132,7 @@ impl Heap {
         }
         let least = (long != bytes).then_some(bytes);
         let done = [Some(long), least].into_iter().flatten().any(|to| {
-            self.account().room(to.saturating_sub(has)).is_ok()
+            self.room(to.saturating_sub(has)).is_ok()
                 // SAFETY: the caller's promise.
                 && unsafe { family.resize_large(object, to) }.unwrap_or(false)
         });

@@ -364,7 +364,7 @@ impl RawCache {
     }
 
     /// Reports a pointer that is no object's; true when it is not taken.
-    pub(super) fn refuses(&self, object: NonNull<u8>) -> bool {
+    pub(crate) fn refuses(&self, object: NonNull<u8>) -> bool {
         let checked = self.cache.check(object.as_ptr() as usize);
         checked
             .inspect_err(|misuse| self.cache.refuse(misuse))

@@ -19,6 +19,8 @@ const ENOUGH: usize = 64;
 /// Bytes that make a slab large enough, whatever the number of objects: a caller that needs one large object should not
 /// pay for eight, and the fewer there are in a slab, the sooner it is whole again.
 const ENOUGH_BYTES: usize = 8 << 10;
+/// Bytes of a slab of one object beyond which the map shows only its first page: to write more takes longer than all else about it.
+const SHOWN_BYTES: usize = 1 << 20;
 /// Bytes of a cache line.
 const LINE: usize = 64;
 /// Bits behind the point of the reciprocal.
@@ -98,12 +100,13 @@ impl Shape {
         })
     }
 
-    /// Pages of a slab, from its first one on, that the map shows as its own: all, but of a block and more that is one object only the
-    /// first, where the object begins, as of a large object.
+    /// Pages of a slab, from its first one on, that the map shows as its own: all, but of a very large object only the one where it begins,
+    /// as of a run of pages.
     pub(super) fn shown_pages(&self) -> usize {
-        match self.objects {
-            1 if self.pages > MOST_PAGES => 1,
-            _ => self.pages,
+        if self.objects == 1 && self.bytes() > SHOWN_BYTES {
+            1
+        } else {
+            self.pages
         }
     }
 

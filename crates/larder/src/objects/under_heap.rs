@@ -7,7 +7,7 @@ use super::cache::CacheRef;
 use super::error::{Misuse, ObjectError};
 use super::family::Family;
 use super::map::View;
-use super::raw::{RawCache, unfold};
+use super::raw::{RawCache, object, unfold};
 use super::supply::{Failure, Objects};
 use crate::magazine::{OwnMagazine, Stock};
 
@@ -61,6 +61,15 @@ impl RawCache {
         Ok((round, untouched.get()))
     }
 
+    /// A large object for a caller without a magazine, and whether it is known to be zero: no CPU is to keep others. `spare` is called before
+    /// memory grows for it.
+    pub(crate) fn get_behind(&self, spare: &dyn Fn()) -> Result<(NonNull<u8>, bool), ObjectError> {
+        let mut magazine = OwnMagazine::none();
+        let got = self.get_into(&mut magazine, 0, spare);
+        magazine.give_back(self.stock());
+        got.map(|(round, zero)| (object(round), zero))
+    }
+
     /// Brings the depot's objects to slabs and whole slabs to the pool, before memory grows: for caches whose objects are not
     /// constructed, since it ends those. Returns bytes of slabs that went.
     pub(crate) fn collect(&self) -> usize {
@@ -85,7 +94,7 @@ impl RawCache {
         }
     }
 
-    /// An object for the depot: a large one, which no CPU is to keep.
+    /// A large object for the depot: no CPU is to keep it.
     pub(crate) fn put_behind(&self, round: usize) {
         self.cache.inner().upkeep_of_put(self.cache.shape.stride);
         self.cache.stock.put_into_depot(round, &self.supply());

@@ -310,6 +310,32 @@ fn live_blocks_are_those_that_are_live() {
 }
 
 #[test]
+fn large_blocks_of_zeros_keep_what_lies_around_them() {
+    for words in ["on", "guard=2", "quarantine=0"] {
+        let world = World::new(words);
+        for (size, align) in [(600_000, 8), (1 << 20, 64), (3_000_000, 4096)] {
+            let layout = layout(size, align);
+            for turn in 0..6 {
+                let at = match turn % 2 {
+                    0 => world.classes.alloc_zeroed(layout),
+                    _ => world.a.alloc_zeroed(layout),
+                }
+                .unwrap();
+                // SAFETY: the block has this many bytes; it goes once.
+                unsafe {
+                    let bytes = std::slice::from_raw_parts(at.as_ptr(), size);
+                    assert!(bytes.iter().all(|&b| b == 0), "{words} {layout:?}");
+                    // Little of it, and all of it.
+                    at.write_bytes(0x77, if turn < 3 { 1 } else { size });
+                    world.b.dealloc(at, layout);
+                }
+                assert_eq!(world.classes.check(), 0, "{words} {layout:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn checked_heaps_end_with_all_they_have() {
     let family = Family::new().unwrap();
     for words in ["on", "guard=2", "quarantine=0"] {

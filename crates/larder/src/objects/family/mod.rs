@@ -162,7 +162,8 @@ impl Family {
         self.inner.mode
     }
 
-    /// The owner of the page that holds an address; `None` for any address that is no object's, wherever it is.
+    /// The owner of the page that holds an address; `None` for any address that is no object's, wherever it is, and for all but the first
+    /// page of large objects and of those above 1 MiB.
     ///
     /// A subtract, a shift, a compare and a load.
     ///
