@@ -273,10 +273,11 @@ impl Classes {
     ///
     /// # Safety
     /// As for [`dealloc`](Self::dealloc).
-    unsafe fn put(&self, object: NonNull<u8>, class: usize) {
+    pub(super) unsafe fn put(&self, object: NonNull<u8>, class: usize) {
         match self.cache(class) {
             Some(cache) if SIZES[class] > LENT_BEYOND => {
-                if !cache.refuses(object) {
+                // Else its slab finds what is no object, as of all that come from magazines.
+                if !cfg!(debug_assertions) || !cache.refuses(object) {
                     cache.put_behind(object.as_ptr() as usize);
                 }
             }

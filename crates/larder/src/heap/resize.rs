@@ -76,9 +76,9 @@ impl Source for Classes {
         self.alloc_large(layout)
     }
     unsafe fn give(&self, object: NonNull<u8>, class: Option<usize>) {
-        match class.and_then(|class| self.cache(class)) {
+        match class {
             // SAFETY: the caller's promise.
-            Some(cache) => unsafe { cache.put(object) },
+            Some(class) => unsafe { self.put(object, class) },
             // SAFETY: as above.
             None => unsafe { self.dealloc_by_address(object) },
         }
@@ -131,8 +131,13 @@ impl Heap {
             long = long.min(has);
         }
         let least = (long != bytes).then_some(bytes);
+        // For more than there must be, nothing is given back.
+        let room = |to: usize| match to == bytes {
+            true => self.room(to.saturating_sub(has)),
+            false => self.account().room(to.saturating_sub(has)),
+        };
         let done = [Some(long), least].into_iter().flatten().any(|to| {
-            self.room(to.saturating_sub(has)).is_ok()
+            room(to).is_ok()
                 // SAFETY: the caller's promise.
                 && unsafe { family.resize_large(object, to) }.unwrap_or(false)
         });

@@ -30,7 +30,7 @@ const MOST_STEP: usize = 64 << 20;
 const SHORT_STEP: usize = 1 << 20;
 /// Bytes at most that heaps may have in magazines beside what each has of small objects, since a thread that rests gives nothing back: a
 /// constant, a share of what is backed, and both together; and of a limit on memory this share.
-const LEAST_LENT: usize = 16 << 20;
+const LEAST_LENT: usize = 32 << 20;
 const LENT_SHARE: usize = 4;
 const MOST_LENT: usize = 64 << 20;
 const LENT_SHARE_OF_LIMIT: usize = 8;
@@ -185,10 +185,14 @@ impl Bound {
             .min(MOST_LENT)
             .min(limit / LENT_SHARE_OF_LIMIT)
             .min(self.cached.load(Ordering::Relaxed));
-        // Half of what is left: so one heap that needs much leaves something for the others.
-        let granted = |lent: usize| rounds.min(most.saturating_sub(lent) / 2 / bytes);
+        // Of several half of what is left, so one heap that needs much leaves something for the others.
+        let granted = |lent: usize| {
+            let left = most.saturating_sub(lent);
+            let left = if rounds == 1 { left } else { left / 2 };
+            rounds.min(left / bytes)
+        };
         let relaxed = Ordering::Relaxed;
-        let add = |lent| Some(lent + granted(lent) * bytes);
+        let add = |lent| (granted(lent) > 0).then(|| lent + granted(lent) * bytes);
         let before = self.lent_to_heaps.fetch_update(relaxed, relaxed, add);
         before.map_or(0, granted)
     }
@@ -355,13 +359,15 @@ mod tests {
         let (mib, none) = (1 << 20, usize::MAX);
         let bound = |cached: usize| Bound::new(Some(cached * mib), 1);
         let all = bound(1000);
-        assert_eq!(all.lend(100, mib, 0, none), 8, "of a constant of 16 MiB");
-        assert_eq!(all.lend(100, mib, 0, none), 4);
-        assert_eq!(all.lend(100, mib, 40 * mib, none), 7, "of 10 MiB more");
-        all.take_back(19 * mib);
+        assert_eq!(all.lend(100, mib, 0, none), 16, "of a constant of 32 MiB");
+        assert_eq!(all.lend(100, mib, 0, none), 8);
+        assert_eq!(all.lend(100, mib, 40 * mib, none), 9, "of 10 MiB more");
+        all.take_back(33 * mib);
         assert_eq!(all.lend(100, mib, 1000 * mib, none), 32, "of 64 MiB");
         assert_eq!(all.lend(5, mib, 1000 * mib, none), 5, "no more than asked");
         assert_eq!(all.lend(5, 20 * mib, 1000 * mib, none), 0);
+        assert_eq!(all.lend(1, 20 * mib, 1000 * mib, none), 1, "one of all");
+        assert_eq!(all.lend(1, 20 * mib, 1000 * mib, none), 0);
         assert_eq!(bound(10).lend(100, mib, 0, none), 5, "of what is cached");
         assert_eq!(bound(1000).lend(100, mib, 0, 80 * mib), 5, "of the limit");
         assert_eq!(bound(0).lend(100, 1, 0, none), 0);
