@@ -60,6 +60,17 @@ impl<T> Ranked for Queued<T> {
     const RANK: Rank = Rank::Reaper;
 }
 
+/// Lets time pass; for models, other threads.
+pub(crate) fn rest(time: std::time::Duration) {
+    #[cfg(not(any(loom, shuttle)))]
+    std::thread::sleep(time);
+    #[cfg(any(loom, shuttle))]
+    {
+        let _ = time;
+        yield_now();
+    }
+}
+
 /// Starts a thread that ends by itself.
 ///
 /// # Errors

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::Shared;
 use super::storage::Part;
@@ -9,8 +10,15 @@ use super::write_back::NOTHING;
 use crate::error::CacheError;
 use crate::key::{Key, MOST_INDEX};
 use crate::state::{Loaded, Miss, Noted, State, Transfer};
+use crate::sync::rest;
 use crate::table::Claimed;
 use larder_policy::Reason;
+
+/// How often a thread that finds no room looks again, because blocks cannot be written that no thread holds. It begins to rest between two
+/// looks after some: about a second in all.
+const PATIENCE: u32 = 1000;
+const RESTLESS: u32 = 20;
+const REST: Duration = Duration::from_millis(1);
 
 /// A frame that is being filled. Unless it is said to be full, its block is forgotten when this is dropped, also by a panic of
 /// the storage.
@@ -232,7 +240,7 @@ impl Shared {
         noted: Noted<'_>,
     ) -> Result<Option<Begun<'c>>, CacheError> {
         let (table, key) = (&self.table, miss.key);
-        let mut missed = None;
+        let (mut missed, mut waited) = (None, 0);
         let mut state = self.state();
         if !noted.uses.is_empty() {
             state.hits(table, noted, false);
@@ -275,6 +283,19 @@ impl Shared {
                         continue;
                     }
                     if !state.is_any_moving(with) {
+                        // One that is held keeps those behind it from being written, where the storage's file grows. Its holder may be
+                        // about to let go, or may be this thread.
+                        if waited < PATIENCE && state.is_any_kept_back(table, with) {
+                            waited += 1;
+                            if waited > RESTLESS {
+                                drop(state);
+                                rest(REST);
+                                state = self.state();
+                            } else {
+                                state = self.give_way(state);
+                            }
+                            continue;
+                        }
                         state.report_removed(key);
                         return Err(error);
                     }

@@ -695,6 +695,18 @@ impl State {
         Some(next)
     }
 
+    /// Whether a dirty block is held by no thread, among those that make room for this file, or all.
+    pub(crate) fn is_any_kept_back(&self, table: &Table, with: Option<u32>) -> bool {
+        let mut from = Key(0);
+        while let Some((key, frame)) = self.next_dirty(from, Key::NONE, with) {
+            if table.frames().try_read(frame, key).is_some() {
+                return true;
+            }
+            from = Key(key.0 + 1);
+        }
+        false
+    }
+
     /// Where writing went on to when room was last made for this file, or for any.
     pub(crate) fn swept(&mut self, file: Option<u32>) -> &mut Key {
         let partition = file.map_or(SHARED, |file| self.partition(file));

@@ -1,6 +1,7 @@
 //! Blocks that readers hold by a pin of their handle: they are as safe as those whose readers are counted.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use crate::common::Faulty;
 use larder_cache::{BlockCache, BlockRef, CacheError, CacheHandle, CachedFile, FileId};
@@ -68,6 +69,54 @@ fn a_cache_all_of_whose_blocks_are_held_says_so() {
     );
     drop(held);
     handle.read(&file, 9).unwrap();
+}
+
+/// The blocks behind one that is held cannot be written, since the storage's file would have a hole.
+#[test]
+fn a_miss_waits_for_a_block_that_keeps_others_from_being_written() {
+    let (cache, _) = cache(8);
+    let file = cache.open_at(FileId(2), 0).unwrap();
+    let size = larder::os::page_size() as u64;
+    let fill = |handle: &mut CacheHandle, index: u64| {
+        let block = handle.write_until(&file, index, (index + 1) * size);
+        block.map(|mut block| block.fill(7))
+    };
+    let mut handle = cache.handle();
+    let written = AtomicU64::new(0);
+    std::thread::scope(|threads| {
+        let block = handle.write_until(&file, 0, size).unwrap();
+        let writer = threads.spawn(|| {
+            let mut handle = cache.handle();
+            (1..30).try_for_each(|index| {
+                written.store(index, Ordering::SeqCst);
+                fill(&mut handle, index)
+            })
+        });
+        // The eighth has no room.
+        while written.load(Ordering::SeqCst) < 8 && !writer.is_finished() {
+            std::thread::yield_now();
+        }
+        std::thread::sleep(Duration::from_millis(50));
+        assert!(!writer.is_finished());
+        drop(block);
+        writer.join().unwrap().unwrap();
+    });
+    // It does not wait for ever, since it may be this thread that holds it.
+    cache.write_back().unwrap();
+    let mut holder = cache.handle();
+    let block = holder.write_until(&file, 30, 31 * size).unwrap();
+    let refused = (31..60).try_for_each(|index| fill(&mut handle, index));
+    assert!(
+        matches!(refused, Err(CacheError::Pinned { .. })),
+        "{refused:?}"
+    );
+    drop(block);
+    (31..60)
+        .try_for_each(|index| fill(&mut handle, index))
+        .unwrap();
+    cache.write_back().unwrap();
+    assert_eq!(file.end(), Some(60 * size));
+    cache.check().unwrap();
 }
 
 #[test]
