@@ -60,6 +60,8 @@ fn daemon() {
         });
     }
     mount.wait().unwrap();
+    // Whose end is asked for gets its answer first.
+    drop(mount);
     // The test has closed its end of this output, to which the harness would write.
     std::process::exit(0);
 }

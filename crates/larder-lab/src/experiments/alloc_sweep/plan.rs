@@ -259,11 +259,11 @@ fn turns(params: &Params, quick: bool) -> i64 {
         // So is each byte, by some.
         ((1 << 30) / bytes).clamp(16, 100_000)
     } else {
-        // From 4 MiB on a turn is a walk in an arena or a system call. With fewer turns than this the first faults of each page are most
+        // From 8 MiB on a turn is a walk in an arena or a system call. With fewer turns than this the first faults of each page are most
         // of the time.
         match bytes.max(or("align", 1)) >> 20 {
             0 => 100_000,
-            1..4 => 20_000,
+            1..8 => 20_000,
             _ => 3000,
         }
     };
