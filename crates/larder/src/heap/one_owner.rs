@@ -213,8 +213,8 @@ impl Heap {
         most + more
     }
 
-    /// Gives a magazine of a class to the depot, as far as it may be left there for the thread's next heap: large objects count as free
-    /// memory at once.
+    /// Gives a magazine of a class to the depot. One of small objects is left there for the thread's next heap; large ones count as free
+    /// memory at once, and any heap finds them.
     fn give(&self, class: usize, mut magazine: OwnMagazine, stock: &Stock) {
         self.account().give(magazine.len() * SIZES[class]);
         match SIZES[class] > LENT_BEYOND {

@@ -51,7 +51,7 @@ impl OwnMagazine {
         Ok(())
     }
 
-    /// Gives the magazine to the depot for whom the next is that needs one. Afterwards there is none.
+    /// Gives the magazine to the depot, where any owner finds it. Afterwards there is none.
     pub(crate) fn give_back(&mut self, stock: &Stock) {
         let this = core::mem::replace(self, Self::none());
         if !this.loaded.is_none() {
@@ -108,7 +108,8 @@ impl OwnMagazine {
         self.loaded.len()
     }
 
-    /// Loads a magazine from elsewhere in the place of an empty one or of none: at most `most` of its rounds, but one.
+    /// Loads a magazine from elsewhere in the place of an empty one or of none: at most `most` of its rounds, and at least
+    /// one.
     fn load(&mut self, mut magazine: Magazine, depot: &Depot, most: usize) {
         limit(&mut magazine, depot, most);
         self.full = magazine.top_with(most);
@@ -204,7 +205,7 @@ impl OwnMagazine {
     }
 }
 
-/// Gives rounds to the depot beyond `most`, but one stays.
+/// Gives the rounds beyond `most` to the depot. One stays in any case, and all do where there is no memory for another magazine.
 #[inline]
 fn limit(magazine: &mut Magazine, depot: &Depot, most: usize) {
     let over = magazine.len().saturating_sub(most.max(1));
