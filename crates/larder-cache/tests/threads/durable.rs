@@ -325,6 +325,8 @@ impl World {
             for (block, bytes) in blocks.zip(read.iter().flatten()) {
                 world.look(file, block, bytes);
             }
+            // Whoever waits for completions finds no block held.
+            drop(read);
             world.completions.fetch_add(1, SeqCst);
         };
         self.cache
