@@ -200,11 +200,9 @@ impl Shared {
             wanted.part().read(storage)
         } else {
             // What lies behind the end of the file is not asked for.
+            let mut parts = Vec::with_capacity(1 + ahead.len());
             let all = core::iter::once(&mut *wanted).chain(ahead.iter_mut());
-            let mut parts: Vec<Part<&mut [u8]>> = all
-                .map(Filling::part)
-                .filter(|part| !part.bytes.is_empty())
-                .collect();
+            parts.extend(all.map(Filling::part).filter(|part| !part.bytes.is_empty()));
             storage.read_many(&mut parts);
             let ends: Vec<io::Result<()>> =
                 parts.into_iter().map(|part| part.read(storage)).collect();
@@ -317,7 +315,7 @@ impl Shared {
         Behind { wanted, ahead }: Behind,
     ) -> Vec<Filling<'c>> {
         let (table, file) = (&self.table, first.key.file());
-        let mut more = Vec::new();
+        let mut more = Vec::with_capacity(MOST_AT_ONCE.min((wanted + ahead) as usize));
         let end = state.file(file).end();
         let last = end.div_ceil(self.block_size() as u64);
         for by in 1..=wanted + ahead {
