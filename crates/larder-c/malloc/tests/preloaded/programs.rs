@@ -269,6 +269,51 @@ fn thread_local_variables_need_no_call_of_the_loader() {
     }
 }
 
+/// A page that is used maps those around it: what every program runs must not lie among what hardly any does.
+#[cfg(ordered)]
+#[test]
+fn what_every_program_runs_lies_together() {
+    if !has("objdump") {
+        return;
+    }
+    let symbols = crate::common::must(Command::new("objdump").arg("-t").arg(library()));
+    let is_together = |line: &str| line.contains(" F .text.often\t");
+    for name in [
+        "6larder7objects",
+        "6larder8magazine",
+        "6larder5pages",
+        "6larder4heap9one_owner",
+        "6larder4heap7classes",
+        "larder..os..linux..Linux",
+        " malloc",
+        " free",
+        " calloc",
+        " realloc",
+        " posix_memalign",
+        " malloc_usable_size",
+        " _Znwm",
+        " _ZdlPvm",
+        " pthread_atfork",
+    ] {
+        let is_meant = |line: &&str| match name.starts_with(' ') {
+            true => line.ends_with(name),
+            false => line.contains(name) && line.contains(" F "),
+        };
+        let (together, elsewhere): (Vec<_>, Vec<_>) = symbols
+            .lines()
+            .filter(is_meant)
+            .partition(|line| is_together(line));
+        assert!(!together.is_empty(), "no function is named {name}");
+        assert_eq!(elsewhere, [""; 0], "{name}");
+    }
+    let often = symbols.lines().filter(|line| is_together(line)).count();
+    let all = symbols
+        .lines()
+        .filter(|line| line.contains(" F .text"))
+        .count();
+    assert!(2 * often < all, "{often} of {all} functions");
+}
+
 /// One line at the end of each process that is asked for it, and none where not.
 #[test]
 fn the_report_is_one_line_per_process() {
