@@ -63,7 +63,8 @@ const PLACES: usize = if KEPT > CLASSES { KEPT } else { CLASSES + 1 };
 /// A heap that is dropped gives its magazines to the depot, in constant time for each; live objects stay valid. A
 /// [private](Self::private) heap takes all its objects with it, large ones included, without visiting one; where its
 /// [`classes`](Self::classes) were cloned, they go with the last of these.
-#[repr(C)]
+// Heaps of two threads lie side by side: with a line in common each would wait for the other's writes. Processors fetch lines in pairs.
+#[repr(C, align(128))]
 pub struct Heap {
     /// First, and its classes too, so that a class's magazine is one sum away.
     inner: UnsafeCell<Inner>,
