@@ -77,24 +77,29 @@ impl Looks {
         }
     }
 
-    /// Counts bytes that were put; true for one caller when it is time to look.
-    fn is_due(&self, bytes: usize) -> bool {
+    /// Counts bytes that were put. When it is time to look, one caller looks, and says [`looked`](Self::looked) with what it has here.
+    fn is_due(&self, bytes: usize) -> Option<usize> {
         let put = self.put.fetch_add(bytes, Ordering::Relaxed);
         let put = put.wrapping_add(bytes);
         let due = self.due.load(Ordering::Relaxed);
         // A whole step, until the look says how long the next one is.
         let next = put.wrapping_add(STEP);
-        put.wrapping_sub(due) as isize >= 0
+        let is_due = put.wrapping_sub(due) as isize >= 0
             && self
                 .due
                 .compare_exchange(due, next, Ordering::Relaxed, Ordering::Relaxed)
-                .is_ok()
+                .is_ok();
+        is_due.then_some(put)
     }
 
-    /// The next look is after so many bytes more.
-    fn begin(&self, step: usize) {
-        let put = self.put.load(Ordering::Relaxed);
-        self.due.store(put.wrapping_add(step), Ordering::Relaxed);
+    /// After a look, which began when so much was put: the next one is after so many bytes more, unless another thread has begun a look
+    /// since, which saw more. If so much was put meanwhile, and maybe nothing will be any more, it is the caller's.
+    fn looked(&self, put: usize, step: usize) -> Option<usize> {
+        let (next, due) = (put.wrapping_add(STEP), put.wrapping_add(step));
+        let _ = self
+            .due
+            .compare_exchange(next, due, Ordering::Relaxed, Ordering::Relaxed);
+        self.is_due(0)
     }
 }
 
@@ -223,30 +228,40 @@ impl Inner {
 
     /// So many bytes of objects are free now. Called without a lock.
     fn put_bytes(&self, bytes: usize) {
-        if self.bound.is_some() && self.bound.objects.is_due(bytes) {
+        let bound = &self.bound;
+        if !bound.is_some() {
+            return;
+        }
+        let mut due = bound.objects.is_due(bytes);
+        while let Some(put) = due {
             // Where all that is backed may stay, no cache need be looked at.
             let held = self.pool.held_bytes();
-            let (used, free) = if held <= self.bound.most(0) {
+            let (used, free) = if held <= bound.most(0) {
                 (0, held)
             } else {
                 self.keep_bound()
             };
-            self.bound.objects.begin(self.bound.step(used, free));
+            due = bound.objects.looked(put, bound.step(used, free));
         }
     }
 
     /// So many bytes of pages are free now. Called without a lock.
     pub(super) fn put_pages(&self, bytes: usize) {
-        if self.bound.is_some() && self.bound.runs.is_due(bytes) {
-            let in_caches = self.bound.in_caches.load(Ordering::Relaxed);
+        let bound = &self.bound;
+        if !bound.is_some() {
+            return;
+        }
+        let mut due = bound.runs.is_due(bytes);
+        while let Some(put) = due {
+            let in_caches = bound.in_caches.load(Ordering::Relaxed);
             // What came in magazines since may be free, too: a thread that puts runs alone from now on must find it.
-            let put = self.bound.objects.put.load(Ordering::Relaxed);
-            let unseen = put.wrapping_sub(self.bound.seen.load(Ordering::Relaxed));
+            let objects = bound.objects.put.load(Ordering::Relaxed);
+            let unseen = objects.wrapping_sub(bound.seen.load(Ordering::Relaxed));
             let (_, mut used, mut free) = self.in_use(in_caches.saturating_add(unseen));
-            if free > self.bound.most(used) {
+            if free > bound.most(used) {
                 (used, free) = self.keep_bound();
             }
-            self.bound.runs.begin(self.bound.step(used, free));
+            due = bound.runs.looked(put, bound.step(used, free));
         }
     }
 
@@ -317,9 +332,12 @@ impl Cache {
         let (bytes, panic) = self.release_whole(slabs(most), now);
         let rest = most.saturating_sub(bytes);
         let (more, late): (usize, Panic) = if rest > 0 && (all || !barren) {
+            let before = self.slabs().free();
             let rounds = self.stock.empty_depot(1, &self.as_supply());
             let (more, panic) = self.release_whole(slabs(rest), now);
-            if more < rest && more < rounds * self.shape.stride / 4 {
+            // By what stayed: another thread may have released what became whole.
+            let stayed = self.slabs().free().saturating_sub(before);
+            if more < rest && stayed > rounds / 4 * 3 {
                 self.barren.store(used, Ordering::Relaxed);
             }
             (more, panic)
@@ -349,9 +367,27 @@ mod tests {
             }
         }
         let looks = Looks::new(STEP);
-        let looks = (0..1024).filter(|_| looks.is_due(1 << 20)).count();
+        let looks = (0..1024).filter_map(|_| looks.is_due(1 << 20)).count();
         assert_eq!(looks, 256, "once for each step");
         assert!(!Bound::new(None, u64::MAX).is_some());
+    }
+
+    #[test]
+    fn a_look_that_takes_long_does_not_put_off_the_next_one() {
+        let looks = Looks::new(STEP);
+        let slow = looks.is_due(STEP).expect("a step was put");
+        assert!(looks.is_due(STEP - 1).is_none());
+        let quick = looks.is_due(1).expect("another step was put");
+        assert!(looks.looked(quick, STEP).is_none());
+        assert!(looks.looked(slow, MOST_STEP).is_none());
+        let quick = looks.is_due(STEP).expect("the quick one saw more");
+        assert!(looks.looked(quick, 2 * STEP).is_none());
+        assert!(looks.is_due(STEP).is_none(), "two steps were allowed");
+        // Meanwhile so much is put as the look allows, and then nothing.
+        let slow = looks.is_due(STEP).expect("two steps were put");
+        assert!(looks.is_due(STEP - 1).is_none());
+        let again = looks.looked(slow, STEP - 1).expect("it looks again");
+        assert!(looks.looked(again, STEP).is_none());
     }
 
     #[test]
