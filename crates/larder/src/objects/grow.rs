@@ -7,7 +7,7 @@ use super::error::ObjectError;
 use super::slabs::slab_bytes;
 
 /// Objects that are taken from slabs at a time at most, and bytes of them. Less than a magazine holds, since what is taken
-/// may never be used; and whole cache lines of small ones, so that no two takers write to the same line.
+/// may never be used. Up to the end of a line of marks more are taken (see [`Batch`](super::slabs::Batch)).
 const FETCH_ROUNDS: usize = 64;
 const FETCH_BYTES: usize = 16 << 10;
 /// Bytes of the largest objects whose slabs are populated, and more pages with them. Small ones a program writes soon and as a whole; of

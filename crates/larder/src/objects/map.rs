@@ -10,6 +10,7 @@ use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use super::meta::BlockNumber;
+use super::shape::LINE;
 use super::table::KEPT;
 use crate::os::{MetaRegion, OsError, Span, System, page_size};
 
@@ -22,6 +23,8 @@ pub(super) const MOST_CACHES: usize = LARGE as usize - 1;
 
 /// Bits of an address below the number of its mark.
 const MARK_SHIFT: u32 = 4;
+/// Bytes whose marks share a cache line.
+pub(super) const MARK_LINE: usize = LINE << MARK_SHIFT;
 /// Bytes of marks that are made writable at a time, each a system call: those of 16 MiB.
 const STEP: usize = 1 << 20;
 

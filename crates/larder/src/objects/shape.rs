@@ -22,7 +22,7 @@ const ENOUGH_BYTES: usize = 8 << 10;
 /// Bytes of a slab of one object beyond which the map shows only its first page: to write more takes longer than all else about it.
 const SHOWN_BYTES: usize = 1 << 20;
 /// Bytes of a cache line.
-const LINE: usize = 64;
+pub(super) const LINE: usize = 64;
 /// Bits behind the point of the reciprocal.
 const SHIFT: u32 = 40;
 

@@ -96,13 +96,13 @@ impl<'l> Slab<'l> {
         (&mut self.header.previous, &mut self.header.next)
     }
 
-    /// Takes free objects, the lowest first, and calls `f` with each one's number and whether it is constructed, until
-    /// it was called `most` times. Of objects that must be constructed first it takes at most `fresh`; they count as not
+    /// Takes free objects, the lowest first, as long as `wants` says so of the next one's number, and calls `f` with the number and
+    /// whether it is constructed. Of objects that must be constructed first it takes at most `fresh`; they count as not
     /// constructed until [`set_constructed`](Self::set_constructed) says so. Says how many of both kinds it took.
     pub(super) fn take(
         &mut self,
-        most: usize,
         fresh: usize,
+        mut wants: impl FnMut(usize) -> bool,
         mut f: impl FnMut(usize, bool),
     ) -> (usize, usize) {
         let (mut ready, mut made) = (0, 0);
@@ -110,29 +110,26 @@ impl<'l> Slab<'l> {
         // Lowest word that may still have some.
         let mut first = None;
         let mut seen = self.header.first;
-        for w in self.header.first as usize..self.free.len() {
+        'words: for w in self.header.first as usize..self.free.len() {
             let mut word = self.free[w];
             seen = w as u16;
-            while word != 0 && ready + made < most {
+            while word != 0 {
                 let bit = word & word.wrapping_neg();
+                let index = w * 64 + bit.trailing_zeros() as usize;
                 word ^= bit;
                 let constructed = !tracked || self.constructed[w] & bit != 0;
-                if !constructed {
-                    if made == fresh {
-                        continue;
-                    }
-                    made += 1;
-                } else {
-                    ready += 1;
+                if !constructed && made == fresh {
+                    first = first.or(Some(w as u16));
+                    continue;
                 }
+                if !wants(index) {
+                    first = first.or(Some(w as u16));
+                    break 'words;
+                }
+                made += usize::from(!constructed);
+                ready += usize::from(constructed);
                 self.free[w] ^= bit;
-                f(w * 64 + bit.trailing_zeros() as usize, constructed);
-            }
-            if self.free[w] != 0 && first.is_none() {
-                first = Some(w as u16);
-            }
-            if ready + made == most {
-                break;
+                f(index, constructed);
             }
         }
         self.header.first = first.unwrap_or(seen);
@@ -237,6 +234,16 @@ mod tests {
         with_shape(Shape::new(layout, 1).unwrap(), constructs, f);
     }
 
+    /// Wants so many.
+    fn first(n: usize) -> impl FnMut(usize) -> bool {
+        let mut left = n;
+        move |_| {
+            let wants = left > 0;
+            left -= usize::from(wants);
+            wants
+        }
+    }
+
     fn with_shape(shape: Shape, constructs: bool, f: impl FnOnce(Slab<'_>, &Shape)) {
         let mut block = vec![u64::MAX; bytes(&shape, constructs).div_ceil(8)];
         let at = NonNull::new(block.as_mut_ptr()).unwrap().cast();
@@ -258,14 +265,17 @@ mod tests {
                 assert_eq!((slab.page(), slab.colour()), (7, 64));
                 let mut seen = vec![0; shape.objects];
                 while slab.free() > 0 {
-                    let (n, fresh) = slab.take(5, 0, |i, constructed| {
+                    let (n, fresh) = slab.take(0, first(5), |i, constructed| {
                         seen[i] += 1;
                         assert!(constructed, "nothing to construct here");
                     });
                     assert!(n > 0 && fresh == 0);
                 }
                 assert_eq!(seen, vec![1; shape.objects]);
-                assert_eq!(slab.take(5, 5, |_, _| panic!("there is none")), (0, 0));
+                assert_eq!(
+                    slab.take(5, first(5), |_, _| panic!("there is none")),
+                    (0, 0)
+                );
                 for i in (0..shape.objects).rev() {
                     assert!(slab.put(i, true));
                     assert!(!slab.put(i, true), "{i} is free already");
@@ -286,17 +296,24 @@ mod tests {
                 assert_eq!(slab.free(), shape.objects);
                 let mut taken = 0;
                 while slab.free() > 0 {
-                    taken += slab.take(255, 255, |_, _| {}).1;
+                    taken += slab.take(255, first(255), |_, _| {}).1;
                 }
                 assert_eq!(taken, shape.objects);
-                assert_eq!(slab.take(1, 1, |_, _| panic!("there is none")), (0, 0));
+                assert_eq!(
+                    slab.take(1, first(1), |_, _| panic!("there is none")),
+                    (0, 0)
+                );
                 for i in (0..shape.objects).rev() {
                     assert_eq!(shape.index(i * 8), Some(i));
                     assert!(shape.eighth(i) < 8);
                     assert!(slab.put(i, i == shape.objects - 1));
                 }
                 assert_eq!(slab.free(), shape.objects);
-                assert_eq!(slab.take(255, 0, |_, _| {}), (1, 0), "one is constructed");
+                assert_eq!(
+                    slab.take(0, first(255), |_, _| {}),
+                    (1, 0),
+                    "one is constructed"
+                );
             });
         }
     }
@@ -304,12 +321,12 @@ mod tests {
     #[test]
     fn the_lowest_comes_first_after_any_put() {
         with(8, false, |mut slab, shape| {
-            slab.take(shape.objects, 0, |_, _| {});
+            slab.take(0, first(shape.objects), |_, _| {});
             for i in [500, 3, 200] {
                 slab.put(i, true);
             }
             let mut order = Vec::new();
-            slab.take(3, 0, |i, _| order.push(i));
+            slab.take(0, first(3), |i, _| order.push(i));
             assert_eq!(order, [3, 200, 500]);
         });
     }
@@ -318,7 +335,7 @@ mod tests {
     fn what_is_constructed_stays_so_and_is_preferred_to_the_quota() {
         with(64, true, |mut slab, shape| {
             assert_eq!(
-                slab.take(10, 3, |_, constructed| assert!(!constructed)),
+                slab.take(3, first(10), |_, constructed| assert!(!constructed)),
                 (0, 3)
             );
             assert_eq!(slab.take_constructed(|_| panic!("not yet")), 0);
@@ -329,7 +346,7 @@ mod tests {
                 slab.put(i, i != 1);
             }
             let mut taken = Vec::new();
-            assert_eq!(slab.take(10, 0, |i, _| taken.push(i)), (2, 0));
+            assert_eq!(slab.take(0, first(10), |i, _| taken.push(i)), (2, 0));
             assert_eq!(taken, [0, 2]);
             assert_eq!(slab.free(), shape.objects - 2);
             let mut gone = Vec::new();

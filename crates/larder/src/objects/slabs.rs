@@ -3,7 +3,7 @@
 //!
 //! Objects are taken from the fullest slabs, so that the emptiest become whole and can go back.
 
-use super::map::PageMap;
+use super::map::{MARK_LINE, PageMap};
 use super::meta::{BlockNumber, Meta};
 use super::shape::Shape;
 use super::slab::{self, Slab};
@@ -75,6 +75,37 @@ impl<'a> Ground<'a> {
     }
 }
 
+/// How many objects a taker gets: enough, and up to `most` those after the last one whose marks share its cache line. Their next taker
+/// may be another thread, and each would wait for the other's marks at each call.
+#[derive(Debug)]
+pub(super) struct Batch {
+    enough: usize,
+    most: usize,
+    taken: usize,
+    /// Where the marks of the last one lie.
+    line: usize,
+}
+
+impl Batch {
+    pub(super) fn new(enough: usize, most: usize) -> Self {
+        Self {
+            enough,
+            most,
+            taken: 0,
+            line: 0,
+        }
+    }
+
+    /// Whether the object at an address is one of them. It is counted.
+    fn wants(&mut self, addr: usize) -> bool {
+        let line = addr / MARK_LINE;
+        let wants = self.taken < self.enough || (self.taken < self.most && line == self.line);
+        self.taken += usize::from(wants);
+        self.line = line;
+        wants
+    }
+}
+
 /// The lists.
 #[derive(Debug, Default)]
 pub(super) struct Slabs {
@@ -122,32 +153,34 @@ impl Slabs {
         self.push(ground, number, WHOLE);
     }
 
-    /// Takes up to `most` free objects, at most `fresh` of them not constructed yet, and calls `f` with each one's
+    /// Takes the free objects of a batch, at most `fresh` of them not constructed yet, and calls `f` with each one's
     /// address and whether it is constructed. Says how many.
     pub(super) fn take(
         &mut self,
         ground: Ground<'_>,
-        most: usize,
+        mut batch: Batch,
         fresh: usize,
         mut f: impl FnMut(usize, bool),
     ) -> usize {
-        let (mut taken, mut made) = (0, 0);
+        let mut made = 0;
         // Twice: constructed objects of any slab come before others.
         let ready = self.free > self.unmade;
         for fresh in [ready.then_some(0), ground.constructs.then_some(fresh)] {
             let Some(fresh) = fresh else { continue };
             for list in (PARTIAL..FULL).rev().chain([WHOLE]) {
                 let mut number = self.heads[list];
-                while number != 0 && taken < most {
+                while number != 0 && batch.taken < batch.enough {
                     // SAFETY: a slab of this list, so of this cache; the lock is held, since `self` is borrowed mutably.
                     let mut slab = unsafe { ground.slab(number) };
                     let base = ground.map.addr(slab.page()) + slab.colour();
-                    let (a, b) = slab.take(most - taken, fresh - made, |i, constructed| {
-                        f(base + i * ground.shape.stride, constructed);
-                    });
+                    let addr = |i: usize| base + i * ground.shape.stride;
+                    let (a, b) = slab.take(
+                        fresh - made,
+                        |i| batch.wants(addr(i)),
+                        |i, constructed| f(addr(i), constructed),
+                    );
                     let next = *slab.links().1;
                     if a + b > 0 {
-                        taken += a + b;
                         made += b;
                         self.free -= a + b;
                         self.unmade -= b;
@@ -155,12 +188,12 @@ impl Slabs {
                     }
                     number = next;
                 }
-                if taken == most {
-                    return taken;
+                if batch.taken >= batch.enough {
+                    return batch.taken;
                 }
             }
         }
-        taken
+        batch.taken
     }
 
     /// Brings an object of slab `number` back; false when it is here already.

@@ -19,9 +19,15 @@ struct Fixture {
 
 impl Fixture {
     fn new(slabs: usize, constructs: bool) -> Self {
+        Self::of(64, slabs, constructs)
+    }
+
+    /// Of objects of so many bytes.
+    fn of(size: usize, slabs: usize, constructs: bool) -> Self {
         let system: Arc<dyn System> = system();
-        let shape = Shape::new(Layout::from_size_align(64, 8).unwrap(), 1).unwrap();
-        let pages = MetaRegion::new(system.clone(), slabs * page_size(), page_size()).unwrap();
+        let shape = Shape::new(Layout::from_size_align(size, 8).unwrap(), 1).unwrap();
+        let pages = slabs * shape.pages;
+        let pages = MetaRegion::new(system.clone(), pages * page_size(), page_size()).unwrap();
         let mut this = Self {
             meta: Meta::new(system.clone(), 1 << 20).unwrap(),
             map: PageMap::new(&system, pages.span(), None).unwrap(),
@@ -30,11 +36,12 @@ impl Fixture {
             slabs: Slabs::default(),
             _pages: pages,
         };
-        for page in 0..slabs as u32 {
+        for slab in 0..slabs {
             let number = this.meta.take(slab_bytes(this.ground())).unwrap();
+            let page = (slab * shape.pages) as u32;
             // SAFETY: taken for it.
             unsafe { this.ground().set_up(number, page, 0, true) };
-            this.map.set(page, 1, 1, number);
+            this.map.set(page, shape.pages, 1, number);
             this.with(|slabs, ground| slabs.add(ground, number));
         }
         this
@@ -58,9 +65,13 @@ impl Fixture {
 
     /// Takes up to `n` objects and says how many were constructed already.
     fn take(&mut self, n: usize, fresh: usize) -> (Vec<usize>, usize) {
+        self.take_batch(Batch::new(n, n), fresh)
+    }
+
+    fn take_batch(&mut self, batch: Batch, fresh: usize) -> (Vec<usize>, usize) {
         let (mut out, mut ready) = (Vec::new(), 0);
         self.with(|slabs, ground| {
-            slabs.take(ground, n, fresh, |addr, constructed| {
+            slabs.take(ground, batch, fresh, |addr, constructed| {
                 out.push(addr);
                 ready += usize::from(constructed);
             })
@@ -150,4 +161,37 @@ fn constructed_objects_of_any_slab_come_before_others() {
     let mut all = [0; 4];
     assert_eq!(f.with(|slabs, ground| slabs.take_any(ground, &mut all)), 3);
     assert_eq!((f.slabs.slabs(), f.slabs.free(), f.slabs.unmade), (0, 0, 0));
+}
+
+#[test]
+fn takers_get_no_objects_whose_marks_share_a_line() {
+    for size in [16, 48, 112, 1008, 3072] {
+        let mut f = Fixture::of(size, 8, false);
+        let mut takers = Vec::new();
+        // Of the first line there is a hole, so its batch ends in the middle of a line, if only by number.
+        let (mut all, _) = f.take(5, 0);
+        assert!(f.put(all.remove(0), true));
+        while f.slabs.free() > 0 {
+            let (enough, most) = (7, 128);
+            let free = f.slabs.free();
+            let (objects, _) = f.take_batch(Batch::new(enough, most), 0);
+            assert!(objects.len() >= enough.min(free) && objects.len() <= most);
+            takers.push(objects);
+        }
+        assert!(takers.len() > 1, "{size}");
+        let lines = takers.iter().map(|objects| {
+            let lines = objects.iter().map(|addr| addr / MARK_LINE);
+            lines.collect::<std::collections::BTreeSet<_>>()
+        });
+        let lines: Vec<_> = lines.collect();
+        for (i, line) in lines.iter().enumerate() {
+            assert!(
+                lines[..i].iter().all(|other| other.is_disjoint(line)),
+                "{size}"
+            );
+        }
+    }
+    // Never more than there is room for.
+    let mut f = Fixture::of(16, 1, false);
+    assert_eq!(f.take_batch(Batch::new(3, 10), 0).0.len(), 10);
 }

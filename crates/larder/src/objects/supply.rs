@@ -8,6 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::cache::Cache;
 use super::error::ObjectError;
+use super::slabs::Batch;
 use crate::magazine::{MAX_ROUNDS, Supply};
 use crate::os::lock::order::{Rank, calls};
 
@@ -67,20 +68,23 @@ impl<C: Construct> Supply for Objects<'_, C> {
 
     fn fetch(&self, rounds: &mut [usize]) -> Result<usize, Self::Error> {
         let cache = self.cache;
-        let room = rounds.len().min(cache.fetch_most());
-        let rounds = &mut rounds[..room];
-        let fresh = cache.fresh(room);
+        let most = rounds.len();
+        let enough = most.min(cache.fetch_most());
+        let fresh = cache.fresh(enough);
         let mut unmade = [0_u64; MAX_ROUNDS.div_ceil(64)];
         let mut spare = self.spare;
         let n = loop {
             let mut n = 0;
-            cache
-                .slabs()
-                .take(cache.ground(), room, fresh, |addr, constructed| {
+            cache.slabs().take(
+                cache.ground(),
+                Batch::new(enough, most),
+                fresh,
+                |addr, constructed| {
                     rounds[n] = addr;
                     unmade[n / 64] |= u64::from(!constructed) << (n % 64);
                     n += 1;
-                });
+                },
+            );
             if n > 0 {
                 break n;
             }
