@@ -4,6 +4,7 @@ use core::sync::atomic::Ordering;
 
 use super::cache::Cache;
 use super::error::ObjectError;
+use super::map::MARK_LINE;
 use super::slabs::slab_bytes;
 
 /// Objects that are taken from slabs at a time at most, and bytes of them. Less than a magazine holds, since what is taken
@@ -19,10 +20,12 @@ const FETCH_SHARE: usize = 8;
 const LEAST_FETCH_BYTES: usize = 1 << 10;
 
 impl Cache {
-    /// Objects that a fetch takes from slabs at most.
-    pub(super) fn fetch_most(&self) -> usize {
+    /// Objects that are enough for a fetch from slabs. The end of a line of marks comes half a line later, on average.
+    pub(super) fn fetch_enough(&self) -> usize {
         let bytes = self.held.load(Ordering::Relaxed) / FETCH_SHARE;
-        (bytes.clamp(LEAST_FETCH_BYTES, FETCH_BYTES) / self.shape.stride).clamp(1, FETCH_ROUNDS)
+        let bytes = bytes.clamp(LEAST_FETCH_BYTES, FETCH_BYTES);
+        let rounds = (bytes / self.shape.stride).clamp(1, FETCH_ROUNDS);
+        rounds - rounds.min(MARK_LINE / self.shape.stride) / 2
     }
 
     /// Makes a slab.

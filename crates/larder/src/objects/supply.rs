@@ -69,7 +69,7 @@ impl<C: Construct> Supply for Objects<'_, C> {
     fn fetch(&self, rounds: &mut [usize]) -> Result<usize, Self::Error> {
         let cache = self.cache;
         let most = rounds.len();
-        let enough = most.min(cache.fetch_most());
+        let enough = most.min(cache.fetch_enough());
         let fresh = cache.fresh(enough);
         let mut unmade = [0_u64; MAX_ROUNDS.div_ceil(64)];
         let mut spare = self.spare;
