@@ -522,12 +522,14 @@ impl Heap {
         unsafe { &mut (*self.inner.get()).kept }
     }
 
-    /// The run that is kept, for a large object of so many bytes, if it fits.
+    /// The run that is kept, for a large object of so many bytes, if it fits, and lies at a multiple of `align`, a power of two.
     #[inline(always)]
-    pub(super) fn try_get_kept(&self, bytes: usize) -> Option<NonNull<u8>> {
+    pub(super) fn try_get_kept(&self, bytes: usize, align: usize) -> Option<NonNull<u8>> {
         let kept = self.kept();
-        let fits =
-            kept.bytes != 0 && bytes <= kept.bytes && kept.bytes - bytes <= kept.bytes / KEPT_SHARE;
+        let fits = kept.bytes != 0
+            && bytes <= kept.bytes
+            && kept.bytes - bytes <= kept.bytes / KEPT_SHARE
+            && kept.addr & (align - 1) == 0;
         if !fits {
             return None;
         }
@@ -686,7 +688,7 @@ impl Heap {
         }
         match class_of_layout(layout) {
             Some(class) => self.try_get_aligned(class, layout.align()),
-            None => self.try_get_kept(layout.size()),
+            None => self.try_get_kept(layout.size(), 1),
         }
     }
 
@@ -1007,23 +1009,20 @@ impl Heap {
             .size()
             .max(1)
             .next_multiple_of(crate::os::page_size());
-        if !zeroed
-            && layout.align() <= crate::os::page_size()
-            && let Some(object) = self.try_get_kept(bytes)
-        {
+        if !zeroed && let Some(object) = self.try_get_kept(bytes, layout.align()) {
             return Ok(object);
         }
         // It may be a part of what is taken now.
         self.end_kept();
         let room = self.account().room(bytes)?;
         let object = if zeroed {
-            self.spare_for_run(bytes);
+            self.spare_for_run(bytes, layout.align());
             self.classes.alloc_large_zeroed(layout)
         } else {
             let long = Some(run_bytes(bytes)).filter(|&long| long <= room);
             let long = long.and_then(|long| Layout::from_size_align(long, layout.align()).ok());
             let long = long.unwrap_or(layout);
-            self.spare_for_run(long.size());
+            self.spare_for_run(long.size(), long.align());
             match self.classes.alloc_large(long) {
                 // Memory is short: no more than there must be.
                 Err(_) if long.size() > bytes => self.classes.alloc_large(layout),
@@ -1110,6 +1109,15 @@ impl Heap {
     /// See the [`growth`](super::growth).
     #[cold]
     pub(super) fn spare(&self, bytes: usize) {
+        self.collect_if_due();
+        if bytes > LENT_BEYOND {
+            self.spare_large(bytes);
+        }
+        let pool = self.classes().family().pool();
+        pool.make_room(bytes.div_ceil(crate::os::page_size()));
+    }
+
+    fn collect_if_due(&self) {
         self.end_kept();
         let refills = self.account().refills;
         if refills.wrapping_sub(self.account().collected) >= CALLS {
@@ -1118,11 +1126,6 @@ impl Heap {
             self.classes()
                 .collect_if_due(&quiet, self.stocked(&quiet), || self.give_much(&quiet));
         }
-        if bytes > LENT_BEYOND {
-            self.spare_large(bytes);
-        }
-        let pool = self.classes().family().pool();
-        pool.make_room(bytes.div_ceil(crate::os::page_size()));
     }
 
     /// What lies free of quiet classes of large objects goes, unless there are pages for so many bytes.
@@ -1150,9 +1153,12 @@ impl Heap {
         }
     }
 
-    /// As [`spare`](Self::spare), for a run of pages, if there is none.
-    pub(super) fn spare_for_run(&self, bytes: usize) {
-        if !self.has_pages(bytes) {
+    /// As [`spare`](Self::spare), for a run of pages, if there is none. Where one may begin at few places only, free pages elsewhere say
+    /// nothing, and those behind such a place are what the next such run needs.
+    pub(super) fn spare_for_run(&self, bytes: usize, align: usize) {
+        if align > crate::os::page_size() {
+            self.collect_if_due();
+        } else if !self.has_pages(bytes) {
             self.spare(bytes);
         }
     }

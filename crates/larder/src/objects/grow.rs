@@ -6,6 +6,7 @@ use super::cache::Cache;
 use super::error::ObjectError;
 use super::map::MARK_LINE;
 use super::slabs::slab_bytes;
+use crate::os::page_size;
 
 /// Objects that are taken from slabs at a time at most, and bytes of them. Less than a magazine holds, since what is taken
 /// may never be used. Up to the end of a line of marks more are taken (see [`Batch`](super::slabs::Batch)).
@@ -33,7 +34,7 @@ impl Cache {
         let pool = &self.inner().pool;
         let take = |pages| {
             let run = if self.shape.stride > MOST_POPULATED {
-                pool.take_large(pages)
+                pool.take_large(pages, page_size())
             } else {
                 pool.take_span(pages)
             };

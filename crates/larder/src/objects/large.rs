@@ -58,30 +58,17 @@ impl Family {
 
     /// A run, and whether all of it is zero.
     fn take_large(&self, bytes: usize, align: usize) -> Result<(NonNull<u8>, bool), ObjectError> {
-        let (inner, page) = (&*self.inner, page_size());
-        let pages = bytes.div_ceil(page);
-        let slack = (align / page).saturating_sub(1);
-        let impossible = ObjectError::Pages(PoolError::Exhausted {
-            pages,
-            reserved: inner.pool.ground().0.len,
-        });
+        let inner = &*self.inner;
+        let pages = bytes.div_ceil(page_size());
         if bytes == 0 || !align.is_power_of_two() {
             return Err(ObjectError::Pages(PoolError::EmptyRun));
         }
-        let all = pages
-            .checked_add(slack)
-            .filter(|&n| u32::try_from(n).is_ok())
-            .ok_or(impossible)?;
-        let (start, zero) = inner.patiently(|| inner.pool.take_large(all), |_| true)?;
-        // What lies before and behind the aligned part goes back.
-        let at = start.next_multiple_of(align.max(page));
-        let before = (at - start) / page;
-        let after = all - before - pages;
-        let rest = [(start, before), (at + pages * page, after)];
-        if all > pages {
-            let rest = rest.into_iter().filter(|&(_, n)| n > 0);
-            inner.pool.put_spans(rest, coarse_now());
+        if u32::try_from(pages).is_err() {
+            let reserved = inner.pool.ground().0.len;
+            return Err(ObjectError::Pages(PoolError::Exhausted { pages, reserved }));
         }
+        let take = || inner.pool.take_large(pages, align);
+        let (at, zero) = inner.patiently(take, |_| true)?;
         let first = inner.map.page(at);
         if pages > 1 {
             // On no list.

@@ -13,7 +13,7 @@ use super::block::BLOCK_PAGES;
 use super::error::PoolError;
 use super::moves::{Moves, Patience};
 use super::round;
-use super::space::{Age, NoRun, Space, Taken};
+use super::space::{Age, Grid, NoRun, Space, Taken};
 use crate::magazine::Supply;
 use crate::os::lock::order::{Rank, Ranked};
 use crate::os::lock::{Lock, RawLock};
@@ -213,21 +213,31 @@ impl Clusters {
 
     /// Takes `n` neighbouring pages: the first page's number, and whether all are zero.
     pub(super) fn take_run(&self, n: usize) -> Result<Taken, PoolError> {
-        let taken = self.find_run(n)?;
+        let taken = self.find_run(n, self.page)?;
         if !taken.resident {
             self.back(&taken, true)?;
         }
         Ok(taken)
     }
 
-    /// Takes `n` neighbouring pages out, of which some may have to be backed.
-    fn find_run(&self, n: usize) -> Result<Taken, PoolError> {
+    /// Takes `n` neighbouring pages out, of which some may have to be backed, from a multiple of `align` bytes on, a power of two.
+    fn find_run(&self, n: usize, align: usize) -> Result<Taken, PoolError> {
+        let grid = match align <= self.page {
+            true => Grid::ALL,
+            false => Grid {
+                first: (self.span.addr().wrapping_neg() & (align - 1)) / self.page,
+                step: align / self.page,
+            },
+        };
         self.patiently(|state| {
             let room = self.limit_pages().saturating_sub(state.space.resident());
-            state.space.take_run(n, room).map_err(|why| match why {
-                NoRun::Place => self.exhausted(n),
-                NoRun::Room => self.limit(n),
-            })
+            state
+                .space
+                .take_run(n, grid, room)
+                .map_err(|why| match why {
+                    NoRun::Place => self.exhausted(n),
+                    NoRun::Room => self.limit(n),
+                })
         })
     }
 

@@ -172,9 +172,10 @@ impl PagePool {
         self.inner.clusters.has_span(n)
     }
 
-    /// As [`take_span`](Self::take_span), and whether all of it is zero. It is not populated.
-    pub(crate) fn take_large(&self, n: usize) -> Result<(usize, bool), PoolError> {
-        self.inner.clusters.take_large(n)
+    /// As [`take_span`](Self::take_span), at a multiple of `align` bytes, a power of two, and whether all of it is zero. It is not
+    /// populated.
+    pub(crate) fn take_large(&self, n: usize, align: usize) -> Result<(usize, bool), PoolError> {
+        self.inner.clusters.take_large(n, align)
     }
 
     /// Makes a long run of pages zero by giving its memory back, where few of its pages have any; false where nothing was done.

@@ -47,6 +47,23 @@ fn parts(pages: &Range<usize>) -> ([Option<(usize, u64)>; 2], Range<usize>) {
     ([head, tail], full)
 }
 
+/// The pages that a run may begin at: `first`, and every `step` pages from there. `step` is a power of two, and `first` is below it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Grid {
+    pub(super) first: usize,
+    pub(super) step: usize,
+}
+
+impl Grid {
+    /// Every page.
+    pub(super) const ALL: Self = Self { first: 0, step: 1 };
+
+    /// The first of its pages from `page` on.
+    fn from(self, page: usize) -> usize {
+        self.first + page.saturating_sub(self.first).next_multiple_of(self.step)
+    }
+}
+
 /// Why there is no run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NoRun {
@@ -70,6 +87,8 @@ pub(super) struct Space {
     here: BlockSet,
     /// The pages that were backed ahead last. A search looks at some blocks only, and these may lie behind them.
     ahead: Range<usize>,
+    /// The first of the backed pages that came back last, and when that was.
+    last: (usize, u64),
     /// For each number of pages: no block below has so many neighbours that are ready, but for blocks that are whole.
     no_run_below: [u32; BLOCK_PAGES + 1],
     /// The first page that was never taken. Pages from here on are neither here nor out.
@@ -99,6 +118,7 @@ impl Space {
             cold: set()?,
             here: set()?,
             ahead: 0..0,
+            last: (0, 0),
             no_run_below: [0; BLOCK_PAGES + 1],
             frontier: 0,
             pages: blocks * BLOCK_PAGES,
@@ -176,20 +196,73 @@ impl Space {
         Some(self.take_range(start..end))
     }
 
-    /// Takes `n` neighbouring pages, ready ones if it can, of which at most `room` are not backed.
-    pub(super) fn take_run(&mut self, n: usize, room: usize) -> Result<Taken, NoRun> {
-        let found = if n <= BLOCK_PAGES {
-            self.find_short_run(n)
+    /// Takes `n` neighbouring pages from one of a grid's on, ready ones if it can, of which at most `room` are not backed.
+    pub(super) fn take_run(&mut self, n: usize, grid: Grid, room: usize) -> Result<Taken, NoRun> {
+        let found = if grid == Grid::ALL {
+            self.find_any_run(n)
         } else {
-            self.find_long_run(n)
+            self.find_run_on(n, grid)
         };
-        match found {
-            Some(start) if n > room && self.count_cold(start..start + n) > room => Err(NoRun::Room),
-            Some(start) => Ok(self.take_range(start..start + n)),
-            None if self.pages - self.frontier < n => Err(NoRun::Place),
-            None if n > room => Err(NoRun::Room),
-            None => self.take_frontier(n).ok_or(NoRun::Place),
+        if let Some(start) = found {
+            let pages = start..start + n;
+            return match n > room && self.count_cold(pages.clone()) > room {
+                true => Err(NoRun::Room),
+                false => Ok(self.take_range(pages)),
+            };
         }
+        let before = grid.from(self.frontier) - self.frontier;
+        if (self.pages - self.frontier).saturating_sub(before) < n {
+            return Err(NoRun::Place);
+        }
+        if n > room {
+            return Err(NoRun::Room);
+        }
+        if let Some(skipped) = self.take_frontier(before) {
+            self.put_cold(skipped.pages, true, self.last.1);
+        }
+        self.take_frontier(n).ok_or(NoRun::Place)
+    }
+
+    fn find_any_run(&mut self, n: usize) -> Option<usize> {
+        match n <= BLOCK_PAGES {
+            true => self.find_short_run(n),
+            false => self.find_long_run(n),
+        }
+    }
+
+    /// A run on a grid: where pages came back last, where a block begins on it, or within a run that is longer by a step.
+    fn find_run_on(&mut self, n: usize, grid: Grid) -> Option<usize> {
+        if self.frontier == 0 {
+            return None;
+        }
+        let is_here = |at: usize| at + n <= self.frontier && self.are_home(at..at + n);
+        let (last, _) = self.last;
+        if grid.from(last) == last && is_here(last) {
+            return Some(last);
+        }
+        if grid.step >= BLOCK_PAGES {
+            let sets: &[&BlockSet] = match n < BLOCK_PAGES {
+                true => &[&self.partial, &self.whole, &self.cold],
+                false => &[&self.here],
+            };
+            for set in sets {
+                let mut from = grid.first / BLOCK_PAGES;
+                for _ in 0..RUN_SEARCH {
+                    let Some(b) = set.next(from) else { break };
+                    let at = grid.from(b * BLOCK_PAGES);
+                    from = at / BLOCK_PAGES;
+                    if from > b {
+                        continue;
+                    }
+                    if is_here(at) {
+                        return Some(at);
+                    }
+                    from += 1;
+                }
+            }
+        }
+        let wide = n.checked_add(grid.step - 1)?;
+        self.find_any_run(wide).map(|start| grid.from(start))
     }
 
     /// Takes the `n` pages from page `at` on, if all of them are here and at most `room` are not backed.
@@ -276,6 +349,7 @@ impl Space {
 
     /// Brings pages back that are backed.
     pub(super) fn put(&mut self, pages: Range<usize>, zero: bool, now: u64) {
+        self.last = (pages.start, now);
         self.bring(pages, zero, now, |block, mask| block.resident |= mask);
     }
 

@@ -24,7 +24,7 @@ enum Op {
     Unused(usize),
     Cold(usize),
     ColdRun(usize, usize),
-    Run(usize),
+    Run(usize, Grid),
     At(usize, usize),
     Put { nth: usize, zero: bool },
     PutCold { nth: usize },
@@ -38,7 +38,16 @@ fn op() -> impl Strategy<Value = Op> {
         (1_usize..80).prop_map(Op::Unused),
         (1_usize..200).prop_map(Op::Cold),
         (1_usize..65, 0_usize..100).prop_map(|(least, more)| Op::ColdRun(least, least + more)),
-        (1_usize..200).prop_map(Op::Run),
+        (1_usize..200, 0_u32..9, any::<usize>()).prop_map(|(n, log, first)| {
+            let step = 1 << log;
+            Op::Run(
+                n,
+                Grid {
+                    first: first % step,
+                    step,
+                },
+            )
+        }),
         (0_usize..17 * BLOCK_PAGES, 1_usize..200).prop_map(|(at, n)| Op::At(at, n)),
         (any::<usize>(), any::<bool>()).prop_map(|(nth, zero)| Op::Put { nth, zero }),
         (any::<usize>(), any::<bool>()).prop_map(|(nth, zero)| Op::Put { nth, zero }),
@@ -88,7 +97,8 @@ proptest! {
                         out.push(page..page + 1);
                     }
                 }
-                Op::Cold(n) | Op::ColdRun(_, n) | Op::Run(n) => {
+                Op::Cold(n) | Op::ColdRun(_, n) | Op::Run(n, _) => {
+                    let frontier = space.frontier;
                     let taken = match op {
                         Op::Cold(_) => space.take_cold(n),
                         Op::ColdRun(least, _) => {
@@ -98,11 +108,20 @@ proptest! {
                             prop_assert!(taken.as_ref().is_none_or(|t| t.pages.len() >= least || ends(t)));
                             taken
                         }
-                        _ => space.take_run(n, usize::MAX).ok(),
+                        Op::Run(_, grid) => space.take_run(n, grid, usize::MAX).ok(),
+                        _ => unreachable!("{op:?}"),
                     };
                     if let Some(taken) = taken {
                         prop_assert!(!taken.pages.is_empty() && taken.pages.len() <= n);
-                        if matches!(op, Op::Run(_)) { prop_assert_eq!(taken.pages.len(), n); }
+                        if let Op::Run(_, grid) = op {
+                            prop_assert_eq!(taken.pages.len(), n);
+                            prop_assert_eq!(taken.pages.start, grid.from(taken.pages.start));
+                            // Those between the frontier and the grid are here now, without memory.
+                            for page in frontier..taken.pages.start {
+                                zero.insert(page, true);
+                                since.insert(page, 0);
+                            }
+                        }
                         for page in taken.pages.clone() {
                             prop_assert!(is_out.insert(page));
                             prop_assert!(!taken.zero || zero.get(&page).copied().unwrap_or(true));
@@ -342,9 +361,9 @@ fn a_full_reservation_has_no_more() {
     let mut space = space(1);
     assert_eq!(space.take_cold(100).unwrap().pages, 0..64);
     assert_eq!(space.take_cold(1), None);
-    assert_eq!(space.take_run(1, 1), Err(NoRun::Place));
+    assert_eq!(space.take_run(1, Grid::ALL, 1), Err(NoRun::Place));
     space.put(10..20, false, 0);
-    assert_eq!(space.take_run(10, 0).unwrap().pages, 10..20);
+    assert_eq!(space.take_run(10, Grid::ALL, 0).unwrap().pages, 10..20);
 }
 
 #[test]
@@ -353,7 +372,7 @@ fn long_runs_use_whole_neighbours() {
     space.take_cold(512).unwrap();
     space.put(64..128, false, 0);
     space.put(192..384, true, 0);
-    let run = space.take_run(130, 0).unwrap();
+    let run = space.take_run(130, Grid::ALL, 0).unwrap();
     assert_eq!(
         run,
         Taken {
@@ -362,7 +381,7 @@ fn long_runs_use_whole_neighbours() {
             resident: true
         }
     );
-    assert_eq!(space.take_run(130, 130), Err(NoRun::Place));
+    assert_eq!(space.take_run(130, Grid::ALL, 130), Err(NoRun::Place));
 }
 
 #[test]
@@ -372,14 +391,14 @@ fn a_run_without_room_changes_nothing() {
     space.put_cold(0..64, true, 0);
     space.put(64..128, false, 0);
     let before = (space.resident(), space.out());
-    assert_eq!(space.take_run(128, 63), Err(NoRun::Room));
+    assert_eq!(space.take_run(128, Grid::ALL, 63), Err(NoRun::Room));
     assert_eq!(
-        space.take_run(129, 128),
+        space.take_run(129, Grid::ALL, 128),
         Err(NoRun::Room),
         "from the frontier"
     );
     assert_eq!((space.resident(), space.out()), before);
-    assert_eq!(space.take_run(128, 64).unwrap().pages, 0..128);
+    assert_eq!(space.take_run(128, Grid::ALL, 64).unwrap().pages, 0..128);
 }
 
 #[test]
@@ -396,4 +415,38 @@ fn the_block_that_the_frontier_crosses_is_idle_too() {
         "nothing is backed"
     );
     assert_eq!(space.take_cold(500).unwrap().pages, 0..150);
+}
+
+#[test]
+fn a_run_on_a_grid_takes_the_place_that_is_there() {
+    // Every fourth block begins on the grid, the second one first.
+    let grid = Grid {
+        first: 64,
+        step: 256,
+    };
+    let mut space = space(32);
+    let take = |space: &mut Space, n| space.take_run(n, grid, usize::MAX).map(|run| run.pages);
+    let runs: Vec<_> = (0..8).map(|_| take(&mut space, 64).unwrap()).collect();
+    assert_eq!(runs[0], 64..128);
+    assert_eq!(runs[7].start, 64 + 7 * 256);
+    assert_eq!(take(&mut space, 64), Err(NoRun::Place));
+    assert_eq!(
+        space.resident(),
+        8 * 64,
+        "what lies between was never backed"
+    );
+    // A place that is free serves whatever fits, also when another one came back last, and no page beyond it is free.
+    space.put(runs[3].clone(), false, 0);
+    assert_eq!(take(&mut space, 200).unwrap(), 832..1032);
+    space.put(832..1032, false, 0);
+    space.put(runs[5].clone(), false, 0);
+    space.put(runs[1].clone(), false, 0);
+    assert_eq!(take(&mut space, 10).unwrap().start, runs[1].start);
+    assert_eq!(take(&mut space, 64).unwrap(), runs[3]);
+    assert_eq!(take(&mut space, 1).unwrap().start, runs[5].start);
+    assert_eq!(take(&mut space, 1), Err(NoRun::Place));
+    // Within a block, too, and of pages that were given back.
+    let fine = Grid { first: 4, step: 8 };
+    assert_eq!(space.take_run(3, fine, 0).unwrap().pages, 332..335);
+    assert_eq!(space.take_run(3, fine, 0).unwrap().pages, 340..343);
 }

@@ -38,7 +38,7 @@ impl Clusters {
                 return Ok((self.addr(start), false));
             }
         }
-        self.take_backed(n, short)
+        self.take_backed(n, self.page_size(), short)
     }
 
     /// Address of the first of `n` neighbouring pages of one block that are backed already; none where there are no such.
@@ -60,17 +60,26 @@ impl Clusters {
         }
     }
 
-    /// Address of the first of `n` neighbouring pages, and whether all of them are zero. They are not populated: a program may never
-    /// touch all of a long run.
-    pub(in crate::pages) fn take_large(&self, n: usize) -> Result<(usize, bool), PoolError> {
-        self.take_backed(n, false)
+    /// Address of the first of `n` neighbouring pages, a multiple of `align`, which is a power of two; and whether all of them are zero.
+    /// They are not populated: a program may never touch all of a long run.
+    pub(in crate::pages) fn take_large(
+        &self,
+        n: usize,
+        align: usize,
+    ) -> Result<(usize, bool), PoolError> {
+        self.take_backed(n, align, false)
     }
 
-    fn take_backed(&self, n: usize, populate: bool) -> Result<(usize, bool), PoolError> {
+    fn take_backed(
+        &self,
+        n: usize,
+        align: usize,
+        populate: bool,
+    ) -> Result<(usize, bool), PoolError> {
         if n == 0 {
             return Err(PoolError::EmptyRun);
         }
-        let taken = self.find_run(n)?;
+        let taken = self.find_run(n, align)?;
         if !taken.resident {
             self.back(&taken, populate)?;
         }

@@ -131,6 +131,34 @@ fn a_large_object_grows_and_shrinks_where_it_is() {
 }
 
 /// One that grows in steps is copied seldom, and leaves no trail of classes behind.
+/// Whatever is free before, an object lies where it was asked for, and takes the place of one that was as aligned.
+#[test]
+fn objects_aligned_beyond_a_page_share_places_one_after_another() {
+    let family = family();
+    let heap = Heap::new(&Classes::new(&family));
+    let sizes = [100, 40_000, 300_000, 5 << 20];
+    for align in [2, 16, 64, 512, 2048].map(|pages| pages * page_size()) {
+        let before = family.pool().stats().held_bytes;
+        for turn in 0..100 {
+            let (size, other) = (sizes[turn % 4], sizes[turn / 4 % 4]);
+            // The one that is put last is kept, and mostly lies where the next one may not.
+            let layouts = [(size, align), (other, 2 * page_size())];
+            let layouts = layouts.map(|(n, at)| Layout::from_size_align(n, at).unwrap());
+            let both = layouts.map(|layout| heap.alloc(layout).unwrap());
+            assert_eq!(both[0].as_ptr() as usize % align, 0, "{size}");
+            for (object, layout) in both.into_iter().zip(layouts) {
+                // SAFETY: taken above with this layout, written within it, put once.
+                unsafe {
+                    object.write_bytes(1, layout.size());
+                    heap.dealloc(object, layout);
+                }
+            }
+        }
+        let grown = family.pool().stats().held_bytes.saturating_sub(before);
+        assert!(grown < 24 << 20, "{grown} bytes for one of each size");
+    }
+}
+
 #[test]
 fn an_object_that_grows_in_steps_stays_where_it_is() {
     let classes = Classes::new(&family());

@@ -86,7 +86,7 @@ pub fn try_alloc_near(size: usize) -> Option<NonNull<u8>> {
     match computed_class(size) {
         // SAFETY: the program's heap has marks.
         Some(class) => NonNull::new(unsafe { heap.try_get_marked(class) }? as *mut u8),
-        None => heap.try_get_kept(size),
+        None => heap.try_get_kept(size, 1),
     }
 }
 
