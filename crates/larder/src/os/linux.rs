@@ -89,8 +89,8 @@ fn unmap(call: &'static str, at: *mut u8, len: usize) -> Result<(), OsError> {
 pub(crate) fn backed_share(span: Span) -> usize {
     const ALL: usize = 100;
     /// Places that are looked at, a system call each, and pages there.
-    const PLACES: usize = 4;
-    const PAGES: usize = 32;
+    const PLACES: usize = 2;
+    const PAGES: usize = 8;
     let (page, step) = (page_size(), span.len / PLACES);
     if cfg!(miri) || step < PAGES * page {
         return ALL;
