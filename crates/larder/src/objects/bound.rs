@@ -337,7 +337,7 @@ impl Cache {
             let (more, panic) = self.release_whole(slabs(rest), now);
             // By what stayed: another thread may have released what became whole.
             let stayed = self.slabs().free().saturating_sub(before);
-            if more < rest && stayed > rounds / 4 * 3 {
+            if more < rest && stayed * 4 > rounds * 3 {
                 self.barren.store(used, Ordering::Relaxed);
             }
             (more, panic)
