@@ -26,5 +26,7 @@ pub use declared::Declared;
 pub use finding::{cost, finding, judged, versus, versus_called};
 pub use goal::{each, goal, not_measured, undisturbed, worst};
 pub use plan::{Planner, Rounds, cross};
-pub use results::{At, Results, analysis, combined, family, median_of, ratio_of, shown, together};
+pub use results::{
+    At, Results, analysis, combined, family, mean_ratio, median_of, ratio_of, shown, together,
+};
 pub use table::{Column, grid, listing, number, ratios, section, text};

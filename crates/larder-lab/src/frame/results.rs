@@ -280,6 +280,16 @@ pub fn together(columns: &[BTreeMap<u32, f64>], of: impl Fn(&[f64]) -> f64) -> B
     rounds.filter_map(value).collect()
 }
 
+/// Geometric mean of ratios, computed by round. One that ended before it had an interval is left out, so that it does not shorten the others.
+pub fn mean_ratio(ratios: &[BTreeMap<u32, f64>]) -> Option<Estimate> {
+    let known = ratios.iter().filter(|ratio| median_of(ratio).is_some());
+    let known: Vec<_> = known.cloned().collect();
+    median_of(&together(&known, |ratios| {
+        let logs = ratios.iter().map(|ratio| ratio.ln()).sum::<f64>();
+        (logs / ratios.len() as f64).exp()
+    }))
+}
+
 /// Median of what was computed by round.
 pub fn median_of(by_round: &BTreeMap<u32, f64>) -> Option<Estimate> {
     let values: Vec<f64> = by_round.values().copied().collect();

@@ -41,7 +41,7 @@ pub trait Contestant: Sync {
 pub enum Depth {
     /// Small counts, few rounds, results marked exploratory.
     Quick,
-    /// The document's own counts, at least ten rounds.
+    /// The document's own counts, and more rounds.
     Full,
 }
 

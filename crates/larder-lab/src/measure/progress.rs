@@ -10,6 +10,8 @@ pub trait Progress {
     fn place(&mut self, _number: usize, _of: usize, _rest: Duration) {}
     /// An experiment begins; it will take about this long.
     fn begin(&mut self, experiment: &str, guess: Duration);
+    /// What has run says what else is to run: from now on it takes about this long.
+    fn more(&mut self, _guess: Duration) {}
     /// A cell of a group is about to run; so much time has passed.
     fn cell(&mut self, group: &str, round: u32, cell: &str, elapsed: Duration);
     /// Something that the user should know now.
@@ -76,6 +78,11 @@ impl Progress for Bar {
         let (number, of) = self.place;
         bar.set_prefix(format!("experiment {number} of {of}: {experiment}"));
         self.bar = bar;
+    }
+
+    fn more(&mut self, guess: Duration) {
+        self.guess = Duration::from_millis(self.bar.position()) + guess;
+        self.bar.set_length(millis(self.guess).max(1));
     }
 
     fn cell(&mut self, _group: &str, _round: u32, _cell: &str, elapsed: Duration) {

@@ -210,6 +210,7 @@ impl<'a> Runner<'a> {
             record.groups = groups.iter().map(Live::record).collect();
             let mut plan = experiment.afresh(&options.request(&record.machine), &record, stage);
             options.narrow(&mut plan);
+            self.progress.more(options.guess(&plan));
             // What runs afresh follows from the samples before it alone, so a run that goes on comes to the same cells.
             record.groups.clone_from(&begun);
             let afresh = plan.groups.into_iter();

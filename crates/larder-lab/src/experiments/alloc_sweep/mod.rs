@@ -17,6 +17,7 @@ use crate::model::Metric;
 const NS: &str = "ns_per_op";
 const WALL: &str = "wall_ns_per_op";
 const PEAK: &str = "peak_bytes";
+const ELSEWHERE: &str = "freed_elsewhere";
 
 const METRICS: &[Metric] = &[
     Metric::cost(
@@ -33,6 +34,11 @@ const METRICS: &[Metric] = &[
         PEAK,
         "B",
         "growth of resident memory at its highest, the live blocks included",
+    ),
+    Metric::count(
+        ELSEWHERE,
+        "",
+        "of the blocks that another thread should free, the share that found room in its mailbox",
     ),
 ];
 

@@ -2,7 +2,7 @@
 
 use larder::internal::heap::SIZES;
 
-use super::report::worst_first;
+use super::report::{once_more, worst_of_heap};
 use super::{LARDER_PRELOADED, NS, OURS, WALL};
 use crate::contestants::heaps::PRELOADED;
 use crate::contestants::heaps::found::{LARDER, Library, found};
@@ -22,9 +22,9 @@ const SIZE: (i64, i64) = (16, 64 << 20);
 /// Most bytes that a cell may have live, where the machine has four times as many.
 const MOST_LIVE: i64 = 1 << 30;
 
-/// Worst cells whose neighbours are measured, and that are measured once more.
+/// Worst cells whose neighbours are measured, and cells that are measured once more.
 const LOOKED_AROUND: usize = 12;
-const ONCE_MORE: usize = 20;
+const ONCE_MORE: usize = 24;
 
 /// What is done at each of some sizes: a group.
 #[derive(Debug, Clone, Copy)]
@@ -248,7 +248,8 @@ impl Loop {
     }
 }
 
-/// Turns of a thread: some milliseconds.
+/// Turns of a thread: some milliseconds, also of one of several, so that most of their time is work together. Only large blocks take so
+/// long that the threads share out the turns.
 fn turns(params: &Params, quick: bool) -> i64 {
     let or = |name: &str, default| params.int(name).unwrap_or(default);
     let bytes = or("bytes", 1);
@@ -263,12 +264,12 @@ fn turns(params: &Params, quick: bool) -> i64 {
         // of the time.
         match bytes.max(or("align", 1)) >> 20 {
             0 => 100_000,
-            1..8 => 20_000,
-            _ => 3000,
+            1..8 => 20_000 / or("threads", 1),
+            _ => 3000 / or("threads", 1),
         }
     };
     let share = if quick { 5 } else { 1 };
-    (full / or("threads", 1) / share).max(2)
+    (full / share).max(2)
 }
 
 /// Whether all blocks of a cell are within `most` bytes, and each within the sizes that are looked at; one that grows begins with a step.
@@ -367,11 +368,9 @@ pub(super) fn stage(
     match stages.get(stage) {
         Some(&AROUND) => {
             let most = most_live(request.machine);
-            let worst = worst_first(results, &planned());
-            let worst = worst.into_iter().take(LOOKED_AROUND);
-            let mut all: Vec<Cell> = worst
-                .flat_map(|worst| around(results, &worst.ours, most))
-                .collect();
+            let groups = planned();
+            let worst = worst_of_heap(results, &groups).take(LOOKED_AROUND);
+            let mut all: Vec<Cell> = worst.flat_map(|at| around(results, &at, most)).collect();
             all.sort_unstable();
             all.dedup();
             add(&mut plan, AROUND, NS, all);
@@ -379,8 +378,8 @@ pub(super) fn stage(
         Some(_) => {
             let groups: Vec<&str> = planned().into_iter().chain([AROUND]).collect();
             let most = plan.either(1, ONCE_MORE);
-            let worst = worst_first(results, &groups).into_iter().take(most);
-            let cells = worst.flat_map(|worst| beside(results, &worst.ours));
+            let worst = once_more(results, &groups, most).into_iter();
+            let cells = worst.flat_map(|at| beside(results, &at));
             let cells = cells.map(|at| at.cell.clone()).collect();
             add(&mut plan, WORST_CELLS, NS, cells);
             let rounds = plan.either((6, 8, 0.1), (15, 21, 0.03));

@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 
 use super::plan::{AROUND, LOOPS, SHARED, SHOWN, WORST_CELLS, factors, planned};
-use super::{LARDER_PRELOADED, NS, OURS, PEAK, WALL};
+use super::{ELSEWHERE, LARDER_PRELOADED, NS, OURS, PEAK, WALL};
 use crate::contestants::heaps::PRELOADED;
 use crate::experiments::allocators::PEERS;
-use crate::frame::words::{Bound, ratio, with_absent};
+use crate::frame::words::{Bound, noted, ratio, with_absent};
 use crate::frame::{
-    At, Column, Results, cost, each, finding, goal, grid, line, lines, listing, median_of, shown,
-    text, together, versus,
+    At, Column, Results, cost, each, finding, goal, grid, line, lines, listing, mean_ratio,
+    median_of, shown, text, together, versus,
 };
-use crate::model::{Analysis, Block, Finding, Goal, Scale, Section, Table, Value};
+use crate::model::{Analysis, Block, Finding, Goal, GoalState, Scale, Section, Table, Value};
 use crate::stats::Estimate;
 
 /// Bytes from which on most allocators leave their size classes.
@@ -24,6 +24,9 @@ const ALL_PEERS: [&str; PEERS.len() + 1] = {
     linked.copy_from_slice(&PEERS);
     all
 };
+
+/// Of the blocks that another thread should free, this share at least makes it a cell of such blocks.
+const MOSTLY: f64 = 0.9;
 
 /// Growth of resident memory from which on it is compared: what is less, a process costs before its first block.
 const SEEN: f64 = 4.0 * 1024.0 * 1024.0;
@@ -41,6 +44,15 @@ const SIDES: [(&str, Bound, Bound); 2] = [
     ("below 32 KiB", Bound::AtMost(0.8), Bound::AtMost(1.1)),
 ];
 
+/// What is measured once more of each aim, of the peaks and of the preloaded malloc, before the worst of all.
+const OF_EACH: usize = 3;
+
+/// With more cells than this the worst of them is so partly by chance, and says little before it was measured once more.
+const FEW: usize = 5;
+
+/// Cells in a table of the worst ones. The cost of all is in the tables by size.
+const LISTED: usize = 100;
+
 /// The goal that a cell belongs to.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Aim {
@@ -49,6 +61,29 @@ enum Aim {
     Grown,
     Threads,
 }
+
+const AIMS: [Aim; 4] = [Aim::Side(0), Aim::Side(1), Aim::Grown, Aim::Threads];
+
+/// One of larder's contestants, and what it is compared with.
+#[derive(Debug, Clone, Copy)]
+struct Own {
+    name: &'static str,
+    called: &'static str,
+    peers: &'static [&'static str],
+}
+
+const HEAP: Own = Own {
+    name: "heap",
+    called: "larder's heap",
+    peers: &ALL_PEERS,
+};
+
+/// What is called through the C library's names, as are those beside it.
+const MALLOC: Own = Own {
+    name: LARDER_PRELOADED,
+    called: "larder's malloc, preloaded,",
+    peers: &["malloc", PRELOADED],
+};
 
 impl Aim {
     fn of(at: &At<'_, '_>) -> Self {
@@ -71,7 +106,7 @@ fn judged_by(at: &At<'_, '_>) -> &'static str {
     }
 }
 
-/// Larder's heap beside the best peer.
+/// One of larder's beside the best peer.
 #[derive(Clone, Copy)]
 pub(super) struct Beside<'r, 'a> {
     ratio: Estimate,
@@ -92,25 +127,26 @@ fn same<'r, 'a>(
     cells.collect()
 }
 
-/// The best of these contestants at the factors of a cell of its group.
+/// The best of these contestants at the factors of a cell of its group. One that ended too early to be compared does not hide the others.
 fn best<'r, 'a>(results: &'r Results<'a>, names: &[&str], of: &At<'r, 'a>) -> Option<At<'r, 'a>> {
     let metric = judged_by(of);
     let cells = same(results, of.group, names, of).into_iter();
+    let cells = cells.filter(|at| of.ratio(at, metric).is_some());
     let cells = cells.filter_map(|at| Some((at.middle(metric)?, at)));
     let best = cells.min_by(|a, b| a.0.total_cmp(&b.0))?;
     Some(best.1)
 }
 
-/// The cells of a contestant in these groups with the best peer of each and the ratio to it, the worst first.
-fn beside<'r, 'a>(
+/// The cells of one of larder's in these groups with the best peer of each and the ratio to it, the worst first.
+fn worst_first<'r, 'a>(
     results: &'r Results<'a>,
     groups: &[&'r str],
-    name: &'r str,
+    own: Own,
 ) -> Vec<Beside<'r, 'a>> {
-    let cells = groups.iter().flat_map(|group| results.of(group, name));
+    let cells = groups.iter().flat_map(|group| results.of(group, own.name));
     let mut cells: Vec<_> = cells
         .filter_map(|ours| {
-            let peer = best(results, &ALL_PEERS, &ours)?;
+            let peer = best(results, own.peers, &ours)?;
             let ratio = ours.ratio(&peer, judged_by(&ours))?;
             Some(Beside { ratio, ours, peer })
         })
@@ -119,15 +155,50 @@ fn beside<'r, 'a>(
     cells
 }
 
-/// The same of larder's heap.
-pub(super) fn worst_first<'r, 'a>(
+/// The worst cells of larder's heap in these groups.
+pub(super) fn worst_of_heap<'r, 'a>(
     results: &'r Results<'a>,
     groups: &[&'r str],
-) -> Vec<Beside<'r, 'a>> {
-    beside(results, groups, "heap")
+) -> impl Iterator<Item = At<'r, 'a>> {
+    worst_first(results, groups, HEAP)
+        .into_iter()
+        .map(|b| b.ours)
 }
 
-/// What the plan's groups say of larder's heap, and what those say that ran after it.
+/// The cells that are measured once more: the worst, then some of each aim, of the largest peaks and of the preloaded malloc, and the next
+/// worst.
+pub(super) fn once_more<'r, 'a>(
+    results: &'r Results<'a>,
+    groups: &[&'r str],
+    most: usize,
+) -> Vec<At<'r, 'a>> {
+    let heap = worst_first(results, groups, HEAP);
+    let all = || heap.iter().map(|b| b.ours);
+    let of_aims = AIMS.into_iter().flat_map(|aim| {
+        let cells = all().filter(move |at| Aim::of(at) == aim);
+        cells.take(OF_EACH)
+    });
+    let peaks = over_median(results, &heap).into_iter();
+    let peaks = peaks.map(|(at, _)| at).take(OF_EACH);
+    let malloc = worst_first(results, groups, MALLOC).into_iter();
+    let malloc = malloc.map(|b| b.ours).take(OF_EACH);
+    let mut kept: Vec<At<'r, 'a>> = Vec::new();
+    for at in all()
+        .take(1)
+        .chain(of_aims)
+        .chain(peaks)
+        .chain(malloc)
+        .chain(all())
+    {
+        let is_new = |at: &At<'_, '_>| kept.iter().all(|k| factors(k.cell) != factors(at.cell));
+        if kept.len() < most && is_new(&at) {
+            kept.push(at);
+        }
+    }
+    kept
+}
+
+/// What the plan's groups say of one of larder's, and what those say that ran after it.
 struct Cells<'r, 'a> {
     /// The coarse grid.
     grid: Vec<Beside<'r, 'a>>,
@@ -138,35 +209,44 @@ struct Cells<'r, 'a> {
 }
 
 impl<'r, 'a> Cells<'r, 'a> {
-    fn of(results: &'r Results<'a>) -> Self {
+    fn of(results: &'r Results<'a>, own: Own) -> Self {
         let groups = planned();
         let all: Vec<&str> = groups.iter().copied().chain([AROUND]).collect();
         Self {
-            grid: worst_first(results, &groups),
-            all: worst_first(results, &all),
-            fresh: worst_first(results, &[WORST_CELLS]),
+            grid: worst_first(results, &groups, own),
+            all: worst_first(results, &all, own),
+            fresh: worst_first(results, &[WORST_CELLS], own),
         }
     }
 
-    /// The cells of an aim as they were measured once more; where none was, all of them.
-    fn judged(&self, is_in: impl Fn(&At<'r, 'a>) -> bool) -> Vec<&Beside<'r, 'a>> {
-        let of = |cells: &'_ [Beside<'r, 'a>]| -> Vec<usize> {
-            let cells = cells.iter().enumerate();
-            cells
-                .filter(|(_, b)| is_in(&b.ours))
-                .map(|(i, _)| i)
-                .collect()
-        };
-        match of(&self.fresh) {
-            none if none.is_empty() => of(&self.all).into_iter().map(|i| &self.all[i]).collect(),
-            fresh => fresh.into_iter().map(|i| &self.fresh[i]).collect(),
+    /// The cells of an aim as they were measured once more; where none was, all of them. And whether the worst of these may be so by chance.
+    fn judged(&self, is_in: impl Fn(&At<'r, 'a>) -> bool) -> (Vec<&Beside<'r, 'a>>, bool) {
+        let fresh: Vec<_> = self.fresh.iter().filter(|b| is_in(&b.ours)).collect();
+        if !fresh.is_empty() {
+            return (fresh, false);
         }
+        let all: Vec<_> = self.all.iter().filter(|b| is_in(&b.ours)).collect();
+        let is_chosen = all.len() > FEW;
+        (all, is_chosen)
     }
 }
 
+/// A goal on the worst of many cells that were not measured once more: chance makes it worse than it is, so that it is missed does not follow.
+fn unsure(goal: Goal, is_chosen: bool) -> Goal {
+    if !is_chosen || goal.state != GoalState::Missed {
+        return goal;
+    }
+    let state = GoalState::Open;
+    noted(Goal { state, ..goal }, NOT_AGAIN)
+}
+
+const NOT_AGAIN: &str = "the worst of many cells, not measured once more";
+
 /// What a run says.
 pub(super) fn of(results: &Results<'_>) -> Analysis {
-    let cells = Cells::of(results);
+    let cells = Cells::of(results, HEAP);
+    let malloc = Cells::of(results, MALLOC);
+    let means = means(results, &cells);
     let pair = |name: &'static str| results.find("pair", name, &[("bytes", SHOWN)]);
     let best = results.best("pair", &PEERS, &[("bytes", SHOWN)], NS);
     let row = cost("block of 64 KiB", "ns", NS, pair("heap"), best, None);
@@ -178,14 +258,43 @@ pub(super) fn of(results: &Results<'_>) -> Analysis {
     families.dedup();
     Analysis {
         costs: row.into_iter().collect(),
-        findings: one.into_iter().chain(furthest(&cells)).collect(),
-        goals: goals(results, &cells),
+        findings: [
+            one,
+            furthest(&cells, HEAP, "At which size is larder furthest behind?"),
+            furthest(
+                &malloc,
+                MALLOC,
+                "At which size is larder's malloc furthest behind, all preloaded?",
+            ),
+            on_the_whole(&means),
+        ]
+        .into_iter()
+        .flatten()
+        .collect(),
+        goals: goals(results, &cells, &means),
         sections: families
             .into_iter()
             .map(|family| section(results, family))
             .collect(),
+        warnings: mostly_at_home(results).into_iter().collect(),
         ..Analysis::default()
     }
+}
+
+/// Says in how many cells whose blocks another thread should free it freed too few.
+fn mostly_at_home(results: &Results<'_>) -> Option<String> {
+    let cells = planned().into_iter().flat_map(|group| {
+        let shares = results.all(group).filter_map(|at| at.middle(ELSEWHERE));
+        shares.collect::<Vec<_>>()
+    });
+    let (few, all) = cells.fold((0, 0), |(few, all), share| {
+        (few + usize::from(share < MOSTLY), all + 1)
+    });
+    (few > 0).then(|| {
+        format!(
+            "In {few} of {all} cells less than nine tenths of the blocks were freed by another thread: threads did not run in time"
+        )
+    })
 }
 
 /// A number of bytes in words.
@@ -221,16 +330,22 @@ fn called(at: &At<'_, '_>) -> String {
     words
 }
 
-/// The worst cell against the best peer of each, and all of them, worst first.
-fn furthest(cells: &Cells<'_, '_>) -> Option<Finding> {
+/// The worst cell against the best peer of each, and the next ones, worst first.
+fn furthest(cells: &Cells<'_, '_>, own: Own, question: &str) -> Option<Finding> {
+    let (judged, is_chosen) = cells.judged(|_| true);
     let Beside {
         ratio: worst,
         ours,
         peer,
-    } = cells.judged(|_| true).into_iter().next()?;
+    } = judged.into_iter().next()?;
+    let again = match is_chosen {
+        true => format!(" ({NOT_AGAIN})"),
+        false => String::new(),
+    };
     let answer = format!(
-        "{}: larder's heap takes {} of the time of {}, the best peer there.",
+        "{}: {} takes {} of the time of {}, the best peer there{again}.",
         called(ours),
+        own.called,
         ratio(worst),
         column(peer)
     );
@@ -243,8 +358,11 @@ fn furthest(cells: &Cells<'_, '_>) -> Option<Finding> {
         fresh.find(|b| b.ours.cell == at.cell).map(|b| b.ratio)
     };
     let table = listing(
-        "larder's heap beside the best peer of each cell, worst first",
-        cells.all.iter().map(|b| b.ours),
+        format!(
+            "{} beside the best peer of each cell, worst first",
+            own.called
+        ),
+        cells.all.iter().map(|b| b.ours).take(LISTED),
         vec![
             Column::by("cell", |at| text(called(at))),
             Column::by("cost", |at| at.value(judged_by(at))),
@@ -255,7 +373,6 @@ fn furthest(cells: &Cells<'_, '_>) -> Option<Finding> {
             Column::by("once more", |at| shown(once_more(at), "x")),
         ],
     );
-    let question = "At which size is larder furthest behind?";
     Some(Finding {
         table: Some(table),
         ..finding(question, "larder", answer)
@@ -264,15 +381,90 @@ fn furthest(cells: &Cells<'_, '_>) -> Option<Finding> {
 
 type ByRound = BTreeMap<u32, f64>;
 
-/// Geometric mean of ratios by round.
-fn mean(ratios: &[ByRound]) -> Option<Estimate> {
-    let logs = |ratios: &[f64]| ratios.iter().map(|r| r.ln()).sum::<f64>();
-    median_of(&together(ratios, |ratios| {
-        (logs(ratios) / ratios.len() as f64).exp()
-    }))
+/// In the tables of means: not one peer, but the best one of each cell.
+const BEST: &str = "the best peer of each cell";
+
+/// The heap's cost in the cells of a side by that of a peer, by round.
+fn ratios(
+    results: &Results<'_>,
+    cells: &[Beside<'_, '_>],
+    side: usize,
+    peer: &str,
+) -> Vec<ByRound> {
+    let ours = cells.iter().filter(|b| Aim::of(&b.ours) == Aim::Side(side));
+    let by_round = ours.filter_map(|b| {
+        let metric = judged_by(&b.ours);
+        let other = match peer {
+            BEST => b.peer,
+            peer => {
+                let others = same(results, b.ours.group, &ALL_PEERS, &b.ours);
+                others.into_iter().find(|at| column(at) == peer)?
+            }
+        };
+        let both = [b.ours.by_round(metric), other.by_round(metric)];
+        let ratio = together(&both, |v| v[0] / v[1]);
+        median_of(&ratio).is_some().then_some(ratio)
+    });
+    by_round.collect()
 }
 
-fn goals(results: &Results<'_>, cells: &Cells<'_, '_>) -> Vec<Goal> {
+/// Means of the heap's cost over the cells of each side, by that of a peer, and of how many cells.
+struct Mean<'a> {
+    peer: &'a str,
+    sides: [(Option<Estimate>, usize); SIDES.len()],
+}
+
+/// Those against each peer, and at last against the best one of each cell.
+fn means<'a>(results: &Results<'a>, cells: &Cells<'_, 'a>) -> Vec<Mean<'a>> {
+    let groups = planned();
+    let all = groups.iter().flat_map(|group| results.all(group));
+    let peers = columns(all, &ALL_PEERS).into_iter().chain([BEST]);
+    let of = |peer| Mean {
+        peer,
+        sides: std::array::from_fn(|side| {
+            let ratios = ratios(results, &cells.grid, side, peer);
+            (mean_ratio(&ratios), ratios.len())
+        }),
+    };
+    peers.map(of).collect()
+}
+
+/// The means as a table.
+fn on_the_whole(means: &[Mean<'_>]) -> Option<Finding> {
+    let [(large, _), (small, _)] = means.last()?.sides;
+    let (large, small) = (large?, small?);
+    // The mean of one cell is none.
+    if means.last()?.sides.iter().any(|(_, cells)| *cells < 2) {
+        return None;
+    }
+    let sides = SIDES.into_iter().enumerate();
+    let columns = sides.flat_map(|(side, (sizes, ..))| {
+        let cells = format!("cells {sizes}");
+        [((side, false), sizes.to_owned()), ((side, true), cells)]
+    });
+    let table = grid(
+        "Geometric means of the cost of larder's heap, as a ratio to each peer's",
+        "peer",
+        means.iter().map(|mean| (mean, text(mean.peer))),
+        columns,
+        |mean, (side, is_count)| match (mean.sides[*side], is_count) {
+            ((_, cells), true) => Value::Count(cells as i64),
+            ((ratio, _), false) => shown(ratio, "x"),
+        },
+    );
+    let answer = format!(
+        "From 32 KiB on larder's heap takes {} of the time of the best peer of each cell, below that {}.",
+        ratio(&large),
+        ratio(&small)
+    );
+    let question = "What do blocks cost in the mean over all sizes and loops?";
+    Some(Finding {
+        table: Some(table),
+        ..finding(question, "larder", answer)
+    })
+}
+
+fn goals(results: &Results<'_>, cells: &Cells<'_, '_>, means: &[Mean<'_>]) -> Vec<Goal> {
     let groups = planned();
     let ran = |name: &str| {
         groups
@@ -293,9 +485,10 @@ fn goals(results: &Results<'_>, cells: &Cells<'_, '_>) -> Vec<Goal> {
         let found = cells.grid.iter().find(is_it);
         found.map(|b| (b.ours, b.peer))
     };
-    let judged = |aim: Aim| {
-        let judged = cells.judged(|at| Aim::of(at) == aim).into_iter();
-        judged.map(|b| (b.ours, b.peer)).collect::<Vec<_>>()
+    let worst_of = |bound: Bound, what: &str, aim: Aim| {
+        let (judged, is_chosen) = cells.judged(|at| Aim::of(at) == aim);
+        let judged = judged.into_iter().map(|b| (b.ours, b.peer));
+        against(bound, what, judged.collect()).map(|goal| unsure(goal, is_chosen))
     };
     let mut all = Vec::new();
     let linked = |(ours, _)| Some((ours, best(results, &PEERS, &ours)?));
@@ -305,31 +498,16 @@ fn goals(results: &Results<'_>, cells: &Cells<'_, '_>) -> Vec<Goal> {
         "a block of 64 KiB, there and back: heap",
         pair.into_iter().collect(),
     ));
-    let peers = columns(
-        groups.iter().flat_map(|group| results.all(group)),
-        &ALL_PEERS,
-    );
     for (side, (sizes, mean_bound, worst_bound)) in SIDES.into_iter().enumerate() {
         let what = format!("blocks of {sizes}, mean: heap");
-        let per_peer = peers.iter().map(|peer| {
-            let ours = cells
-                .grid
-                .iter()
-                .filter(|b| Aim::of(&b.ours) == Aim::Side(side));
-            let ratios = ours.filter_map(|b| {
-                let metric = judged_by(&b.ours);
-                let others = same(results, b.ours.group, &ALL_PEERS, &b.ours);
-                let other = others.iter().find(|at| column(at) == *peer)?;
-                let both = [b.ours.by_round(metric), other.by_round(metric)];
-                Some(together(&both, |v| v[0] / v[1]))
-            });
-            let ratios: Vec<ByRound> = ratios.collect();
-            let goal = mean_bound.goal(what.clone(), *peer, mean(&ratios), None, "");
-            ((*peer).to_owned(), goal)
+        let single = means.iter().filter(|mean| mean.peer != BEST);
+        let per_peer = single.map(|mean| {
+            let goal = mean_bound.goal(what.clone(), mean.peer, mean.sides[side].0, None, "");
+            (mean.peer.to_owned(), goal)
         });
         all.extend(each(mean_bound, per_peer));
         let what = format!("blocks of {sizes}, worst cell: heap");
-        all.extend(against(worst_bound, &what, judged(Aim::Side(side))));
+        all.extend(worst_of(worst_bound, &what, Aim::Side(side)));
     }
     let grown = [("realloc-64k", 32 << 20), ("realloc-half", 16 << 20)];
     let grown = grown
@@ -338,17 +516,20 @@ fn goals(results: &Results<'_>, cells: &Cells<'_, '_>) -> Vec<Goal> {
     let what = "realloc by 64 KiB to 32 MiB, by half to 16 MiB: heap";
     all.extend(against(GROWN, what, grown.collect()));
     let what = "8 threads, blocks of 4 to 200 KiB, worst cell: heap";
-    all.extend(against(THREADS, what, judged(Aim::Threads)));
+    all.extend(worst_of(THREADS, what, Aim::Threads));
     all.extend(peaks(results, cells));
     let named = all.into_iter().map(|goal| with_absent(goal, &PEERS, ran));
     named.collect()
 }
 
-/// Peak memory beside the median of the peers: the mean of the grid's cells, and the worst one.
-fn peaks(results: &Results<'_>, cells: &Cells<'_, '_>) -> Vec<Goal> {
-    let over_median = |ours: &At<'_, '_>| -> Option<ByRound> {
+/// Peak memory of these cells beside the median of the peers, by round, the worst first.
+fn over_median<'r, 'a>(
+    results: &'r Results<'a>,
+    cells: &[Beside<'r, 'a>],
+) -> Vec<(At<'r, 'a>, ByRound)> {
+    let of = |ours: &At<'r, 'a>| -> Option<(Estimate, ByRound)> {
         let peers = same(results, ours.group, &ALL_PEERS, ours);
-        let peers = peers.iter().filter(|at| at.middle(PEAK).is_some());
+        let peers = peers.iter().filter(|at| at.ratio(ours, PEAK).is_some());
         let all: Vec<ByRound> = [ours]
             .into_iter()
             .chain(peers)
@@ -359,26 +540,36 @@ fn peaks(results: &Results<'_>, cells: &Cells<'_, '_>) -> Vec<Goal> {
         }
         let medians = together(&all, |v| median(&v[1..]));
         let is_seen = median(&medians.values().copied().collect::<Vec<_>>()) >= SEEN;
-        is_seen.then(|| together(&all, |v| v[0] / median(&v[1..])))
+        let ratio = is_seen.then(|| together(&all, |v| v[0] / median(&v[1..])))?;
+        Some((median_of(&ratio)?, ratio))
     };
-    let ratios = cells
-        .grid
-        .iter()
-        .filter_map(|b| Some((called(&b.ours), over_median(&b.ours)?)));
-    let ratios: Vec<(String, ByRound)> = ratios.collect();
-    if ratios.is_empty() {
+    let cells = cells.iter().filter_map(|b| Some((b.ours, of(&b.ours)?)));
+    let mut cells: Vec<_> = cells.collect();
+    cells.sort_by(|(_, (a, _)), (_, (b, _))| b.value.total_cmp(&a.value));
+    let cells = cells.into_iter();
+    cells.map(|(at, (_, ratio))| (at, ratio)).collect()
+}
+
+/// Goals on peak memory: the mean of the grid's cells, and the worst one of those that were measured once more.
+fn peaks(results: &Results<'_>, cells: &Cells<'_, '_>) -> Vec<Goal> {
+    let grid = over_median(results, &cells.grid);
+    if grid.is_empty() {
         return Vec::new();
     }
-    let by_round: Vec<ByRound> = ratios.iter().map(|(_, ratios)| ratios.clone()).collect();
+    let by_round: Vec<ByRound> = grid.iter().map(|(_, ratio)| ratio.clone()).collect();
     let peer = "the median peer of each cell";
     let what = "peak memory, mean of the cells beyond 4 MiB: heap";
-    let whole = MEAN_PEAK.goal(what, peer, mean(&by_round), None, "");
+    let whole = MEAN_PEAK.goal(what, peer, mean_ratio(&by_round), None, "");
     let what = "peak memory, worst of the cells beyond 4 MiB: heap";
-    let worst = ratios.iter().map(|(called, ratios)| {
-        let goal = WORST_PEAK.goal(what, peer, median_of(ratios), None, "");
-        (called.clone(), goal)
+    let fresh = over_median(results, &cells.fresh);
+    let is_chosen = fresh.is_empty() && grid.len() > FEW;
+    let judged = if fresh.is_empty() { grid } else { fresh };
+    let worst = judged.into_iter().map(|(at, ratio)| {
+        let goal = WORST_PEAK.goal(what, peer, median_of(&ratio), None, "");
+        (called(&at), goal)
     });
-    [whole].into_iter().chain(each(WORST_PEAK, worst)).collect()
+    let worst = each(WORST_PEAK, worst).map(|goal| unsure(goal, is_chosen));
+    [whole].into_iter().chain(worst).collect()
 }
 
 fn median(values: &[f64]) -> f64 {
@@ -397,7 +588,7 @@ fn section(results: &Results<'_>, family: &str) -> Section {
         .map(|own| own.group)
         .collect();
     let ratios = groups.iter().map(|group| {
-        let cells = beside(results, &[*group], "heap").into_iter();
+        let cells = worst_first(results, &[*group], HEAP).into_iter();
         let points = cells.filter_map(|b| Some((b.ours.int("bytes")? as f64, b.ratio)));
         let mut points: Vec<_> = points.collect();
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -621,6 +812,115 @@ mod tests {
         let mean = goals.iter().find(|goal| goal.what.contains("64 MiB, mean"));
         let measured = mean.and_then(|goal| goal.measured.as_ref());
         assert_eq!(measured.map(|m| m.value.round()), Some(4.0));
+    }
+
+    /// The same samples by another contestant, which takes so much of the time.
+    fn of_other(name: &str, like: &str, samples: &[Sample], share: f64) -> Vec<Sample> {
+        let like = samples.iter().filter(|s| s.cell.contestant == like);
+        let other = like.cloned().map(|mut sample| {
+            sample.cell = Cell::new(name, sample.cell.params);
+            let ns = sample.measures.get(NS).expect("a time");
+            sample.measures = Measures::new().with(NS, ns * share);
+            sample
+        });
+        other.collect()
+    }
+
+    #[test]
+    fn a_peer_that_ends_early_does_not_hide_the_others() {
+        let mut run = RunRecord {
+            samples: samples("pair", &[(1 << 17, 20.0)]),
+            ..RunRecord::default()
+        };
+        let fast = of_other("mimalloc", "malloc", &run.samples, 0.5);
+        run.samples.extend(fast.iter().take(2).cloned());
+        assert!(answer(&run).contains("takes 2"), "{}", answer(&run));
+        assert!(answer(&run).contains("the time of malloc"));
+        run.samples.extend(fast.into_iter().skip(2));
+        assert!(answer(&run).contains("the time of mimalloc"));
+    }
+
+    #[test]
+    fn the_worst_of_many_cells_decides_nothing_before_it_is_measured_once_more() {
+        let sizes = (0..7).map(|n| (1 << (16 + n), 20.0 + f64::from(n)));
+        let sizes: Vec<_> = sizes.collect();
+        let mut run = RunRecord {
+            samples: samples("pair", &sizes),
+            ..RunRecord::default()
+        };
+        let states = |run: &RunRecord| {
+            let goals = ALLOC_SWEEP.analyse(run).goals;
+            let of = |what: &str| goals.iter().find(|goal| goal.what.contains(what));
+            ["64 MiB, worst", "peak memory, worst"].map(|what| of(what).map(|goal| goal.state))
+        };
+        assert_eq!(states(&run), [Some(GoalState::Open); 2]);
+        assert!(answer(&run).contains(NOT_AGAIN));
+        run.samples.extend(samples(WORST_CELLS, &sizes[6..]));
+        assert_eq!(states(&run), [Some(GoalState::Missed); 2]);
+        assert!(!answer(&run).contains(NOT_AGAIN));
+    }
+
+    #[test]
+    fn means_are_of_each_peer_and_of_the_best_of_each_cell() {
+        let sweep = [
+            (1 << 10, 20.0),
+            (1 << 11, 20.0),
+            (1 << 16, 40.0),
+            (1 << 17, 10.0),
+        ];
+        let mut run = RunRecord {
+            samples: samples("pair", &sweep),
+            ..RunRecord::default()
+        };
+        // It takes half of malloc's time in one of the cells, and twice as much in the others.
+        let mut other = of_other("mimalloc", "malloc", &run.samples, 2.0);
+        for sample in &mut other {
+            if sample.cell.params.int("bytes").is_ok_and(|n| n == 1 << 16) {
+                sample.measures = Measures::new().with(NS, 5.0);
+            }
+        }
+        run.samples.extend(other);
+        let analysis = ALLOC_SWEEP.analyse(&run);
+        let found = analysis
+            .findings
+            .iter()
+            .find(|f| f.question.contains("in the mean"));
+        let table = found.and_then(|f| f.table.as_ref()).expect("a table");
+        let rows = table.rows.iter().map(|row| {
+            let of = |value: &Value| match value {
+                Value::Estimate(e, _) => (e.value * 100.0).round() / 100.0,
+                Value::Count(n) => *n as f64,
+                _ => f64::NAN,
+            };
+            row[1..].iter().map(of).collect::<Vec<_>>()
+        });
+        let rows: Vec<_> = rows.collect();
+        // From 32 KiB on 40 and 10 over 10; over 5 and 20; over 5 and 10.
+        let expected = [
+            [2.0, 2.0, 2.0, 2.0],
+            [2.0, 2.0, 1.0, 2.0],
+            [2.83, 2.0, 2.0, 2.0],
+        ];
+        assert_eq!(rows, expected);
+    }
+
+    #[test]
+    fn the_preloaded_malloc_is_compared_with_what_is_called_as_it_is() {
+        let mut run = RunRecord {
+            samples: samples("pair", &[(1 << 17, 5.0)]),
+            ..RunRecord::default()
+        };
+        let ours = of_other(LARDER_PRELOADED, "malloc", &run.samples, 3.0);
+        let linked = of_other("mimalloc", "malloc", &run.samples, 0.5);
+        run.samples.extend(ours.into_iter().chain(linked));
+        let analysis = ALLOC_SWEEP.analyse(&run);
+        let found = analysis
+            .findings
+            .iter()
+            .find(|f| f.question.contains("all preloaded"));
+        let answer = &found.expect("asked").answer;
+        assert!(answer.contains("takes 3"), "{answer}");
+        assert!(answer.contains("the time of malloc"), "{answer}");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use anyhow::{Context, anyhow, ensure};
 
-use super::{NS, PEAK, WALL};
+use super::{ELSEWHERE, NS, PEAK, WALL};
 use crate::contestants::heaps::{ALIGN, Heap, Heaps};
 use crate::contestants::timing::thread_cpu_ns;
 use crate::experiments::alloc_workloads::draw::Draw;
@@ -20,6 +20,14 @@ use crate::model::{Measures, Params};
 
 /// Blocks that go to another thread at once.
 const BATCH: usize = 16;
+
+/// So many bytes of blocks, and so many blocks, wait for a thread, or twice as many: where there are more threads than CPUs, it does not
+/// run all the time.
+const WAITING_BYTES: usize = 1 << 20;
+const WAITING: usize = 1 << 10;
+
+/// How often a thread lets others run before it frees blocks itself that another one should free.
+const YIELDS: usize = 8;
 
 /// What a block that grows begins with, where it grows by half.
 const FIRST: usize = 4 << 10;
@@ -128,12 +136,14 @@ impl Turns {
         blocks.run(self.warm_up())?;
         arrival.arrive();
         let (begin, cpu) = (Instant::now(), thread_cpu_ns());
+        blocks.sent = Sent::default();
         let calls = blocks.run(self.turns)?;
         Ok(Span {
             cpu: thread_cpu_ns() - cpu,
             end: Instant::now(),
             begin,
             calls,
+            sent: blocks.sent,
         })
     }
 }
@@ -144,6 +154,17 @@ struct Span {
     end: Instant,
     cpu: u64,
     calls: usize,
+    sent: Sent,
+}
+
+/// Batches of blocks for another thread.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sent {
+    all: usize,
+    /// Those that found no room there.
+    back: usize,
+    /// The last one did not, after a while: the other thread may have ended.
+    in_vain: bool,
 }
 
 /// A thread's place at the start. It is taken also by a thread that fails before, so that the others do not wait for it.
@@ -166,7 +187,8 @@ impl Drop for Arrival<'_> {
 impl Work for Turns {
     fn run<H: Heaps>(heaps: &H, params: &Params) -> anyhow::Result<Measures> {
         let turns = Self::of(params)?;
-        let mail = Mailboxes::new(turns.threads, BATCH);
+        let waiting = (WAITING_BYTES / turns.bytes).clamp(BATCH, WAITING);
+        let mail = Mailboxes::new(turns.threads, waiting);
         let start = Barrier::new(turns.threads);
         let memory = Memory::watch();
         let thread = |number| turns.thread(heaps, number, &mail, &start);
@@ -175,7 +197,9 @@ impl Work for Turns {
             1 => vec![thread(0)?],
             threads => in_threads(threads, thread)?,
         };
-        let peak = memory.peak();
+        // The loop's own record of its blocks is no cost of theirs.
+        let record = (turns.threads * turns.live * size_of::<Taken>()) as u64;
+        let peak = memory.peak().map(|peak| peak.saturating_sub(record));
         let mut heap = heaps.local()?;
         for block in mail.rest() {
             // SAFETY: sent by a thread that gave it up.
@@ -190,6 +214,11 @@ impl Work for Turns {
         let measures = Measures::new()
             .with(NS, cpu / calls)
             .with(WALL, wall / calls);
+        let sent = |count: fn(&Sent) -> usize| spans.iter().map(|s| count(&s.sent)).sum::<usize>();
+        let measures = match sent(|sent| sent.all) {
+            0 => measures,
+            all => measures.with(ELSEWHERE, 1.0 - sent(|sent| sent.back) as f64 / all as f64),
+        };
         Ok(match peak {
             Some(peak) => measures.with(PEAK, peak as f64),
             None => measures,
@@ -233,6 +262,7 @@ struct Blocks<'h, H: Heap> {
     live: Vec<Taken>,
     oldest: usize,
     draw: Draw,
+    sent: Sent,
 }
 
 impl<'h, H: Heap> Blocks<'h, H> {
@@ -251,6 +281,7 @@ impl<'h, H: Heap> Blocks<'h, H> {
             live: Vec::with_capacity(turns.live),
             oldest: 0,
             draw: Draw::new(number),
+            sent: Sent::default(),
         };
         if turns.step.is_none() {
             for _ in 0..turns.live {
@@ -376,13 +407,25 @@ impl<'h, H: Heap> Blocks<'h, H> {
         if self.passing[0].len() < BATCH {
             return;
         }
+        let count = self.passing[0].len();
+        if !self.sent.in_vain {
+            for _ in 0..YIELDS {
+                if self.mail.has_room(self.number, count) {
+                    break;
+                }
+                std::thread::yield_now();
+            }
+        }
         let Self { heap, turns, .. } = self;
         let free = |block: Taken| {
             // SAFETY: taken in this form by a thread that gave it up.
             unsafe { block.free(*heap, turns.form) };
             Ok::<(), Infallible>(())
         };
-        let Ok(()) = self.mail.exchange(self.number, &mut self.passing, free);
+        let Ok(went) = self.mail.exchange(self.number, &mut self.passing, free);
+        self.sent.all += 1;
+        self.sent.back += usize::from(!went);
+        self.sent.in_vain = !went;
     }
 
     /// A block from its first size to the largest; the number of times that it grew.

@@ -30,7 +30,16 @@ impl<T> Mailboxes<T> {
         [(); 2].map(|()| Vec::with_capacity(2 * self.room))
     }
 
-    /// Sends the blocks that are `away` to the next thread, and gives back what came, and what finds no room there.
+    /// Whether so many blocks more find room in the next thread's box.
+    pub(in crate::experiments) fn has_room(&self, thread: usize, blocks: usize) -> bool {
+        lock(self.next(thread)).len() + blocks <= 2 * self.room
+    }
+
+    fn next(&self, thread: usize) -> &Mutex<Vec<T>> {
+        &self.boxes[(thread + 1) % self.boxes.len()]
+    }
+
+    /// Sends the blocks that are `away` to the next thread, and gives back what came, and what finds no room there. Says whether all went.
     ///
     /// # Errors
     /// The first one of `give`; the rest is given up.
@@ -39,16 +48,18 @@ impl<T> Mailboxes<T> {
         thread: usize,
         [away, came]: &mut [Vec<T>; 2],
         mut give: impl FnMut(T) -> Result<(), E>,
-    ) -> Result<(), E> {
-        let mut next = lock(&self.boxes[(thread + 1) % self.boxes.len()]);
+    ) -> Result<bool, E> {
+        let mut next = lock(self.next(thread));
         if next.len() + away.len() <= 2 * self.room {
             next.append(away);
         }
         drop(next);
+        let went = away.is_empty();
         away.drain(..).try_for_each(&mut give)?;
         // The empty vector becomes the box.
         std::mem::swap(came, &mut *lock(&self.boxes[thread]));
-        came.drain(..).try_for_each(give)
+        came.drain(..).try_for_each(give)?;
+        Ok(went)
     }
 
     /// What is left when the threads have ended.

@@ -95,6 +95,16 @@ impl<'a> RunView<'a> {
         self.run
     }
 
+    /// Whether a cell of this contestant failed in a group.
+    #[must_use]
+    pub fn failed(&self, group: &str, contestant: &str) -> bool {
+        let cell = format!("{group}: {contestant}");
+        self.run.skipped.iter().any(|skipped| {
+            let rest = skipped.what.strip_prefix(&cell);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+        })
+    }
+
     /// Names of the groups: first in the order of the plan, then those that have samples only.
     #[must_use]
     pub fn groups(&self) -> Vec<&'a str> {
