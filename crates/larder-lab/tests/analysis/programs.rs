@@ -7,7 +7,7 @@ use crate::said::{answer, draw, tables};
 use larder_lab::experiments::programs::{OUTPUT, PROGRAMS};
 use larder_lab::measure::{Contestant, Depth, Experiment, Group, Plan, PlanRequest};
 use larder_lab::model::{
-    Analysis, Block, Cell, GoalState, Measures, Metric, Params, RunRecord, Value,
+    Analysis, Block, Cell, GoalState, Measures, Metric, Params, RunRecord, Skipped, Value,
 };
 
 /// The experiment with a plan that does not depend on what is installed here.
@@ -213,6 +213,80 @@ fn a_malloc_that_breaks_a_program_cannot_win() {
         .collect();
     // Two cells in each of the four tables.
     assert_eq!(texts.len(), 8);
+}
+
+#[test]
+fn a_program_that_fails_with_larders_malloc_misses_the_goal() {
+    // From the first round on, or later: the samples before say nothing for it.
+    for from in [0, 7] {
+        let mut run = run_of(12, all_the_same);
+        let failed = cell("perl", "larder");
+        run.samples
+            .retain(|s| s.group != "perl" || s.cell != failed || s.round < from);
+        run.skipped.push(Skipped {
+            what: format!("perl: {failed}"),
+            why: "ended by signal 11".to_owned(),
+        });
+        run.samples.retain(|s| s.group != "cc");
+        let analysis = PROGRAMS.analyse(&run);
+        assert_eq!(slower(&analysis, "perl"), "it failed");
+        let (state, note) = goal(&analysis);
+        assert_eq!(state, GoalState::Missed);
+        assert!(note.starts_with("it failed"), "{note}");
+        let answer = answer(&analysis, "slower with larder's malloc");
+        let said = "None of 3 programs surely is; 1 failed or wrote something else; git";
+        assert!(answer.starts_with(said), "{answer}");
+    }
+}
+
+#[test]
+fn programs_of_mimalloc_bench_count_apart() {
+    let mut run = run_of(12, all_the_same);
+    let of_bench = |name: &str| match name {
+        "perl" => Some("bench-cfrac"),
+        "cc" => Some("bench-larson"),
+        _ => None,
+    };
+    for sample in &mut run.samples {
+        if let Some(name) = of_bench(&sample.group) {
+            sample.group = name.to_owned();
+        }
+    }
+    for group in &mut run.groups {
+        if let Some(name) = of_bench(&group.name) {
+            group.name = name.to_owned();
+        }
+    }
+    let analysis = PROGRAMS.analyse(&run);
+    let real = answer(&analysis, "slower with larder's malloc");
+    assert!(real.starts_with("None of 2 programs is"), "{real}");
+    let apart = answer(&analysis, "programs of mimalloc-bench");
+    assert!(apart.contains("over 2 programs"), "{apart}");
+    let goals = analysis
+        .goals
+        .iter()
+        .filter(|goal| goal.what.starts_with("mimalloc-bench"));
+    let goals: Vec<_> = goals
+        .map(|goal| {
+            (
+                &*goal.against,
+                goal.state,
+                goal.measured.map_or(0.0, |m| m.value),
+            )
+        })
+        .collect();
+    // The roots of 0.9 * 1.03 over each malloc's own; jemalloc takes 0.8 everywhere.
+    let mean = (0.9_f64 * 1.03).sqrt() / 0.8;
+    let expected = [
+        ("jemalloc", mean),
+        ("the best malloc of each program", mean),
+        ("jemalloc", 1.03 / 0.8),
+    ];
+    assert_eq!(goals.len(), expected.len());
+    for ((against, state, value), (peer, ratio)) in goals.into_iter().zip(expected) {
+        assert_eq!((against, state), (peer, GoalState::Missed));
+        assert!((value / ratio - 1.0).abs() < 0.02, "{value} {ratio}");
+    }
 }
 
 #[test]

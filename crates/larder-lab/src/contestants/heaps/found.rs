@@ -72,7 +72,13 @@ pub(crate) fn found() -> (Vec<Library>, Vec<Skipped>) {
     }
     for named in named_libraries() {
         match named {
-            Ok(path) => all.push(library(contestant_of(Path::new(&path)), Path::new(&path))),
+            Ok(path) => {
+                let path = Path::new(&path);
+                let contestant = contestant_of(path);
+                // Of two builds of one malloc that the user named, each is measured.
+                let again = all.iter().any(|l| l.contestant == contestant);
+                all.push(library(if again { PRELOADED } else { contestant }, path));
+            }
             Err(why) => skipped.push(Skipped {
                 what: PRELOADED.to_owned(),
                 why,

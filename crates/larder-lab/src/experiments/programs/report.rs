@@ -1,13 +1,15 @@
 //! Goals, tables and sentences: no program slower than with the system's malloc by more than one in a hundred.
 
+use std::collections::BTreeMap;
+
 use super::process::{CPU, FAULTS, OUTPUT, PEAK, SECONDS};
-use super::work::find;
+use super::work::{bench, find};
 use crate::contestants::heaps::PRELOADED;
 use crate::contestants::heaps::found::{LARDER, contestants};
 use crate::frame::words::{Bound, TOO_NOISY, exact, noted, ratio, short};
 use crate::frame::{
-    At, Results, combined, each, family, finding, grid, median_of, not_measured, number, shown,
-    text, together, worst,
+    At, Results, combined, each, family, finding, grid, mean_ratio, not_measured, number, shown,
+    text, undisturbed, worst,
 };
 use crate::measure::Comparison;
 use crate::model::{Analysis, Block, Finding, Goal, GoalState, Section, Table, Value};
@@ -25,6 +27,11 @@ const MOST_PEAK: f64 = 1.1;
 /// Programs at least that a run of so many should decide.
 const DECIDED: usize = 15;
 
+/// What the programs of mimalloc-bench may cost, in the mean and at worst: they measure allocators, so larder is compared with the others.
+const BENCH_MEAN: Bound = Bound::AtMost(0.95);
+const BENCH_BEST: Bound = Bound::AtMost(1.0);
+const BENCH_WORST: Bound = Bound::AtMost(1.1);
+
 /// A program of a run.
 struct Row<'r, 'a> {
     /// Its group.
@@ -33,10 +40,12 @@ struct Row<'r, 'a> {
     system: At<'r, 'a>,
     /// The others.
     others: Vec<At<'r, 'a>>,
+    /// Larder's malloc failed, while the system's did not.
+    failed: bool,
 }
 
-/// Every program with samples of the system's malloc, in the order of the plan.
-fn rows<'r, 'a>(results: &'r Results<'a>) -> Vec<Row<'r, 'a>> {
+/// Every program with samples of the system's malloc, in the order of the plan: real ones, and those of mimalloc-bench.
+fn rows<'r, 'a>(results: &'r Results<'a>) -> (Vec<Row<'r, 'a>>, Vec<Row<'r, 'a>>) {
     let row = |program: &'a str| {
         let (system, others): (Vec<_>, Vec<_>) =
             results.all(program).partition(|at| at.name() == SYSTEM);
@@ -45,9 +54,11 @@ fn rows<'r, 'a>(results: &'r Results<'a>) -> Vec<Row<'r, 'a>> {
             program,
             system,
             others,
+            failed: results.view.failed(program, LARDER),
         })
     };
-    results.view.groups().into_iter().filter_map(row).collect()
+    let rows = results.view.groups().into_iter().filter_map(row);
+    rows.partition(|row| !bench::ALL.iter().any(|program| program.name == row.program))
 }
 
 /// A malloc as a column: its contestant, and the library's file where the user named it.
@@ -59,7 +70,7 @@ fn called<'a>(at: &At<'_, 'a>) -> &'a str {
 }
 
 /// The mallocs of a run beside the system's, larder's first.
-fn mallocs(rows: &[Row<'_, '_>]) -> Vec<String> {
+fn mallocs(rows: &[&Row<'_, '_>]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for known in contestants() {
         let cells = rows.iter().flat_map(|row| &row.others);
@@ -93,6 +104,20 @@ impl<'r, 'a> Row<'r, 'a> {
         (!own.is_empty()).then(|| all.all(|number| number == expected))
     }
 
+    /// The malloc of others with the lowest median, the system's among them, of those that can be compared with larder's.
+    fn best(&self) -> Option<At<'r, 'a>> {
+        let own = self.of(LARDER)?;
+        let others = self
+            .others
+            .iter()
+            .filter(|at| at.name() != LARDER && self.says_the_same(at) == Some(true));
+        let all = [self.system].into_iter().chain(others.copied());
+        let all = all.filter(|at| own.ratio(at, SECONDS).is_some());
+        let all = all.filter_map(|at| Some((at.middle(SECONDS)?, at)));
+        let best = all.min_by(|a, b| a.0.total_cmp(&b.0))?;
+        Some(best.1)
+    }
+
     fn wall(&self, own: &At<'_, '_>) -> Comparison {
         own.compare(&self.system, SECONDS)
     }
@@ -104,17 +129,22 @@ enum Slower {
     Yes,
     No,
     Undecided,
-    /// It wrote something else.
+    /// It failed, or wrote something else.
     Broken,
 }
 
-/// Whether larder's malloc makes a program slower, with the comparison; `None` where it did not run.
+/// Whether larder's malloc makes a program slower, with the comparison; `None` where it was not started.
 fn slower(row: &Row<'_, '_>) -> Option<(Slower, Comparison)> {
-    let c = row.wall(&row.ran(LARDER)?);
+    let c = match row.ran(LARDER) {
+        Some(own) => row.wall(&own),
+        // Of a program that failed at once there is nothing to compare.
+        None if row.failed => row.wall(&row.system),
+        None => return None,
+    };
     // A cost that lies no further off than the system's malloc lies from its twin is chance.
     let beyond_chance = |wall: &Estimate| c.floor.is_some_and(|floor| wall.lo.ln() > floor);
     let is_slower = match &c.ratio {
-        _ if row.of(LARDER).is_none() => Slower::Broken,
+        _ if row.failed || row.of(LARDER).is_none() => Slower::Broken,
         _ if c.verdict == Verdict::Noisy => Slower::Undecided,
         Some(wall) if wall.lo > MOST && beyond_chance(wall) => Slower::Yes,
         Some(wall) if wall.hi <= MOST => Slower::No,
@@ -125,9 +155,10 @@ fn slower(row: &Row<'_, '_>) -> Option<(Slower, Comparison)> {
 
 /// What a run says.
 pub(super) fn of(results: &Results<'_>) -> Analysis {
-    let rows = rows(results);
-    let names = mallocs(&rows);
-    let table = |metric, title: &str| Block::Table(by_program(&rows, &names, metric, title));
+    let (real, of_bench) = rows(results);
+    let all: Vec<&Row<'_, '_>> = real.iter().chain(&of_bench).collect();
+    let names = mallocs(&all);
+    let table = |metric, title: &str| Block::Table(by_program(&all, &names, metric, title));
     let section = |title: &str, blocks| Section {
         title: title.to_owned(),
         blocks,
@@ -146,24 +177,30 @@ pub(super) fn of(results: &Results<'_>) -> Analysis {
         ),
         table(FAULTS, "Page faults"),
     ];
-    let programs = vec![Block::Table(what_they_do(&rows))];
+    let programs = vec![Block::Table(what_they_do(&all))];
+    let on_the_whole = "How do the preloaded mallocs fare over all programs?";
+    let of_allocators = "How do the preloaded mallocs fare over the programs of mimalloc-bench?";
     Analysis {
-        findings: [any_slower(&rows), over_all(&rows, &names)]
-            .into_iter()
-            .flatten()
-            .collect(),
-        goals: goals(&rows),
+        findings: [
+            any_slower(&real),
+            over_all(&real, &names, on_the_whole),
+            over_all(&of_bench, &names, of_allocators),
+        ]
+        .into_iter()
+        .flatten()
+        .collect(),
+        goals: [goals(&real), bench_goals(&of_bench, &names)].concat(),
         sections: vec![
             section("Time", time),
             section("Memory", memory),
             section("The programs", programs),
         ],
-        warnings: rows.iter().flat_map(others).collect(),
+        warnings: all.into_iter().flat_map(others).collect(),
         ..Analysis::default()
     }
 }
 
-fn by_program(rows: &[Row<'_, '_>], names: &[String], metric: &str, title: &str) -> Table {
+fn by_program(rows: &[&Row<'_, '_>], names: &[String], metric: &str, title: &str) -> Table {
     let cells = rows.iter().flat_map(|row| {
         let cells = names.iter().filter_map(|malloc| row.of(malloc));
         cells.map(|at| (at, row.system))
@@ -192,7 +229,7 @@ fn by_program(rows: &[Row<'_, '_>], names: &[String], metric: &str, title: &str)
     )
 }
 
-fn what_they_do(rows: &[Row<'_, '_>]) -> Table {
+fn what_they_do(rows: &[&Row<'_, '_>]) -> Table {
     let programs = rows.iter().filter_map(|row| find(row.program));
     grid(
         "What they do",
@@ -225,36 +262,95 @@ fn goals(rows: &[Row<'_, '_>]) -> Vec<Goal> {
         );
         goal.in_unit("")
     });
-    let peaks = rows.iter().filter_map(|row| {
-        let (own, system) = (row.of(LARDER)?.by_round(PEAK), row.system.by_round(PEAK));
-        Some(combined(&own, &system, |own, system| (own / system).ln()))
-    });
+    let peaks = rows
+        .iter()
+        .filter_map(|row| Some(by_round(&row.of(LARDER)?, &row.system, PEAK)));
     let peaks: Vec<_> = peaks.collect();
     let peak = (peaks.len() > 1).then(|| {
-        let mean = together(&peaks, |logs| {
-            (logs.iter().sum::<f64>() / logs.len() as f64).exp()
-        });
         let what = "real programs with larder's malloc preloaded: peak, mean";
         let note = format!("over {} programs", peaks.len());
-        Bound::AtMost(MOST_PEAK).goal(what, "the system's malloc", median_of(&mean), None, note)
+        let mean = mean_ratio(&peaks);
+        Bound::AtMost(MOST_PEAK).goal(what, "the system's malloc", mean, None, note)
     });
     time.into_iter().chain(decided).chain(peak).collect()
+}
+
+/// A metric of a cell over that of another, by round.
+fn by_round(own: &At<'_, '_>, other: &At<'_, '_>, metric: &str) -> BTreeMap<u32, f64> {
+    let (own, other) = (own.by_round(metric), other.by_round(metric));
+    combined(&own, &other, |own, other| own / other)
+}
+
+/// Goals on the programs of mimalloc-bench: their mean against each single malloc and against the best one of each program, and the worst
+/// program against its best.
+fn bench_goals(rows: &[Row<'_, '_>], names: &[String]) -> Vec<Goal> {
+    let ratios = |peer: &dyn Fn(&Row<'_, '_>) -> Option<BTreeMap<u32, f64>>| -> Vec<_> {
+        rows.iter().filter_map(peer).collect()
+    };
+    let what = "mimalloc-bench with larder's malloc preloaded, mean";
+    let note = format!("over {} programs", rows.len());
+    let peers = names
+        .iter()
+        .map(String::as_str)
+        .filter(|name| *name != LARDER);
+    let single = [SYSTEM].into_iter().chain(peers).filter_map(|name| {
+        let of = |row: &Row<'_, '_>| {
+            let other = if name == SYSTEM {
+                Some(row.system)
+            } else {
+                row.of(name)
+            };
+            Some(by_round(&row.of(LARDER)?, &other?, SECONDS))
+        };
+        let mean = mean_ratio(&ratios(&of))?;
+        let goal = BENCH_MEAN.goal(what, name, Some(mean), None, note.clone());
+        Some((name.to_owned(), goal))
+    });
+    let Some(single) = each(BENCH_MEAN, single) else {
+        return Vec::new();
+    };
+    let best = |row: &Row<'_, '_>| -> Option<BTreeMap<u32, f64>> {
+        Some(by_round(&row.of(LARDER)?, &row.best()?, SECONDS))
+    };
+    let peer = "the best malloc of each program";
+    let mean = BENCH_BEST.goal(what, peer, mean_ratio(&ratios(&best)), None, note.clone());
+    let worst = rows.iter().filter_map(|row| {
+        let (own, best) = (row.of(LARDER)?, row.best()?);
+        let what = "mimalloc-bench with larder's malloc preloaded, worst program";
+        let goal = goal_on(BENCH_WORST, what, &own, &best);
+        Some((row.program.to_owned(), goal))
+    });
+    let worst = each(BENCH_WORST, worst);
+    [single, mean].into_iter().chain(worst).collect()
+}
+
+/// A goal on the wall time of a malloc beside another.
+fn goal_on(bound: Bound, what: &str, own: &At<'_, '_>, other: &At<'_, '_>) -> Goal {
+    let c = own.compare(other, SECONDS);
+    undisturbed(
+        bound.goal(what, called(other), c.ratio, None, ""),
+        c.verdict,
+    )
 }
 
 fn goal(row: &Row<'_, '_>) -> Goal {
     let bound = Bound::AtMost(MOST);
     let what = "a real program with larder's malloc preloaded: wall time";
     let against = "the system's malloc";
-    let Some(own) = row.ran(LARDER) else {
+    let Some((is_slower, c)) = slower(row) else {
         return not_measured(bound, what, against, "larder's malloc did not run");
     };
-    let Some((is_slower, c)) = slower(row).filter(|(slower, _)| *slower != Slower::Broken) else {
-        let why = "what it wrote is not what it wrote with the system's malloc";
+    if is_slower == Slower::Broken {
+        let why = match row.failed {
+            true => "it failed, and did not with the system's malloc",
+            false => "what it wrote is not what it wrote with the system's malloc",
+        };
         let goal = not_measured(bound, what, against, why);
         let state = GoalState::Missed;
         return Goal { state, ..goal };
-    };
-    let held = own.middle(PEAK).zip(row.system.middle(PEAK));
+    }
+    let own = row.ran(LARDER).and_then(|own| own.middle(PEAK));
+    let held = own.zip(row.system.middle(PEAK));
     let goal = bound.goal(what, against, c.ratio, held, "");
     if goal.state != GoalState::Missed || is_slower == Slower::Yes {
         return goal;
@@ -292,29 +388,34 @@ fn any_slower(rows: &[Row<'_, '_>]) -> Option<Finding> {
         (0, _) => format!("None of {all} programs surely is"),
         (slow, _) => format!("{slow} of {all} programs surely"),
     };
+    let broken = match count(Slower::Broken) {
+        0 => String::new(),
+        n => format!("; {n} failed or wrote something else"),
+    };
     let table = grid(
         "Wall time with larder's malloc preloaded beside that with the system's",
         "program",
         known.iter().map(|row| (row, text(row.0.program))),
         ["of the system's", "slower by more than 1 %"].map(|name| (name, name.to_owned())),
-        |(_, (is_slower, c)), column| match (*column, is_slower) {
+        |(row, (is_slower, c)), column| match (*column, is_slower) {
             ("of the system's", Slower::Broken) => Value::Empty,
             ("of the system's", _) => shown(c.ratio, "x"),
             (_, Slower::Yes) => text("yes"),
             (_, Slower::No) => text("no"),
             (_, Slower::Undecided) => text("this run does not decide"),
+            (_, Slower::Broken) if row.failed => text("it failed"),
             (_, Slower::Broken) => text("it wrote something else"),
         },
     );
     let question = "Is any real program slower with larder's malloc preloaded than with the system's, by more than 1 %?";
     Some(Finding {
         table: Some(table),
-        ..finding(question, "larder", format!("{says}{most}."))
+        ..finding(question, "larder", format!("{says}{broken}{most}."))
     })
 }
 
 /// Geometric means, of each malloc over the programs that it ran.
-fn over_all(rows: &[Row<'_, '_>], names: &[String]) -> Option<Finding> {
+fn over_all(rows: &[Row<'_, '_>], names: &[String], question: &str) -> Option<Finding> {
     let logs = |malloc: &str, metric: &str| -> Vec<f64> {
         let log = |row: &Row<'_, '_>| {
             let (own, system) = (row.of(malloc)?.middle(metric)?, row.system.middle(metric)?);
@@ -351,7 +452,6 @@ fn over_all(rows: &[Row<'_, '_>], names: &[String]) -> Option<Finding> {
         short(time),
         count(first)
     );
-    let question = "How do the preloaded mallocs fare over all programs?";
     Some(Finding {
         table: Some(table),
         ..finding(question, "larder", answer)

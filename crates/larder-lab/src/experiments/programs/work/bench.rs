@@ -118,10 +118,10 @@ pub(in super::super) const ALL: [Program; 15] = [
     ),
 ];
 
-/// The folder, if one is named.
+/// The folder, if one is named. The programs start in another one.
 pub(in super::super) fn folder() -> Option<PathBuf> {
-    let named = std::env::var_os(VARIABLE).map(PathBuf::from);
-    named.filter(|folder| folder.is_dir())
+    let named = std::env::var_os(VARIABLE).map(PathBuf::from)?;
+    named.canonicalize().ok().filter(|folder| folder.is_dir())
 }
 
 fn lacks(folder: &Path, file: &str) -> Option<String> {
