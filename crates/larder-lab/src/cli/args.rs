@@ -87,7 +87,7 @@ keeps all complete rounds and reports them; a second Ctrl-C quits at once. --con
 
 Examples:
   larder measure                           every experiment, quick, at most 3 minutes in total
-  larder measure page-buffers --full       the document's own counts, at least ten rounds
+  larder measure page-buffers --full       the document's own counts, and more rounds
   larder measure zero-fill --loop          until it is stable
   larder measure page-pool --details       with all findings and tables
   larder measure --plan                    what would run, and for how long
@@ -100,7 +100,7 @@ pub(super) struct Measure {
     /// Small counts, few rounds, marked exploratory [default].
     #[arg(long, conflicts_with = "full")]
     pub(super) quick: bool,
-    /// The document's own counts, at least ten rounds.
+    /// The document's own counts, and more rounds: ten or more in most experiments.
     #[arg(long)]
     pub(super) full: bool,
     /// Print what would run, and for how long; measure nothing.

@@ -395,6 +395,11 @@ int main(int argc, char **argv) {
         let (code, _, err) = run(&home, &library, &words);
         assert!(code == 2 && err.contains("say a number of bytes"), "{err}");
     }
+    // Hardened mode has no samples.
+    for samples in ["--leaks", "--heap-profile=x", "--guard-samples"] {
+        let (code, _, err) = run(&home, &library, &["--hardened", samples, "true"]);
+        assert!(code == 2 && err.contains("cannot be used with"), "{err}");
+    }
 }
 
 /// The program in a folder as cargo makes it, in which there is no library.

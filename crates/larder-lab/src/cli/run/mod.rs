@@ -33,8 +33,8 @@ The program runs as it would without larder, and larder exits with its exit code
 After its end larder prints on standard error, or into --out, what the program allocated. A program that is linked statically \
 or runs with another user's rights loads no library; one that ends by a signal or by _exit reports nothing.
 
---heap-profile and --leaks sample allocations, one for each 2 MiB or so, with the stack of the call. The program takes \
-about a hundredth more instructions. All numbers are estimates; what an estimate says of a few samples is rough.
+--heap-profile and --leaks sample allocations, one for each 2 MiB or so, with the stack of the call. The programs measured \
+took 0.5 to 1.4 % more instructions. All numbers are estimates; what an estimate says of a few samples is rough.
 
 --debug records every block, puts guard bytes around it and checks them. On a misuse (a write outside of a block or into a \
 freed one, a double free, a free of a wrong pointer, a wrong size, alignment or function) the library prints the stacks of \
@@ -83,7 +83,7 @@ pub(super) struct Run {
     settings: Option<PathBuf>,
     /// End the program on overflows and on writes to freed blocks, too, when the block is freed; a pair of malloc and free takes
     /// ten times the instructions.
-    #[arg(long, conflicts_with_all = ["debug", "mode"])]
+    #[arg(long, conflicts_with_all = ["debug", "mode", "heap_profile", "leaks"])]
     hardened: bool,
     /// Place a few random blocks between inaccessible pages: one for each BYTES, 1 to 1 GiB [default: 2097152]. A misuse of one
     /// is reported with its stacks.

@@ -66,7 +66,7 @@ const PER_CPU: &str = "per-cpu";
 /// Threads of the comparison of modes, and blocks that each has.
 const MODE_THREADS: i64 = 8;
 const LIVE: usize = 64;
-const TURNS: usize = 20_000;
+const TURNS: usize = 200_000;
 
 /// The variables of the malloc that the factors ask for. What the user has set for it says nothing in these groups.
 pub(super) fn environment(params: &Params) -> Vec<(&'static str, String)> {
@@ -155,8 +155,11 @@ fn churn() -> u64 {
     };
     let mut blocks: Vec<Vec<u8>> = Vec::new();
     blocks.resize_with(LIVE, || vec![1; 64]);
-    let begin = thread_cpu_ns();
-    for _ in 0..TURNS {
+    let mut begin = 0;
+    for turn in 0..TURNS / 8 + TURNS {
+        if turn == TURNS / 8 {
+            begin = thread_cpu_ns();
+        }
         let size = 16 + random() % 1008;
         let mut block = Vec::with_capacity(size);
         block.push(1);

@@ -219,7 +219,8 @@ fn threads(count: usize) -> anyhow::Result<Measures> {
 
 /// Starts threads that work and then rest: by how many KiB resident memory has grown for each, and what their work gave.
 fn resting<T: Send + 'static>(count: usize, work: fn() -> T) -> anyhow::Result<(f64, Vec<T>)> {
-    // Each reaches the first barrier when its work is done, and the second one when the memory was looked at.
+    // All begin together. Each reaches the second barrier when its work is done, and the third one when the memory was looked at.
+    let begin = Arc::new(Barrier::new(count));
     let (ready, end) = (
         Arc::new(Barrier::new(count + 1)),
         Arc::new(Barrier::new(count + 1)),
@@ -227,8 +228,9 @@ fn resting<T: Send + 'static>(count: usize, work: fn() -> T) -> anyhow::Result<(
     let before = resident_bytes();
     let mut handles = Vec::with_capacity(count);
     for _ in 0..count {
-        let (ready, end) = (ready.clone(), end.clone());
+        let (begin, ready, end) = (begin.clone(), ready.clone(), end.clone());
         let rest = move || {
+            begin.wait();
             let done = work();
             ready.wait();
             end.wait();

@@ -283,7 +283,7 @@ fn ends(results: &Results<'_>) -> Table {
         }),
     ];
     listing("The end of one heap", cells, columns)
-        .noted("larder has 40 size classes; an interpreter with 300 caches is one with a handle of each of 300 object caches.")
+        .noted("The classes are the smallest ones; an interpreter with 300 caches is one with a handle of each of 300 object caches.")
         .noted("Objects are freed in the order in which they were taken. Each class has one, the eight smallest have the rest.")
 }
 
