@@ -26,6 +26,9 @@ pub(super) const LIVE: u8 = 1;
 pub(super) const UNOWNED: u8 = 2;
 /// Allocated, and its owner is about to free it together with others, or none of them.
 pub(super) const LEAVING: u8 = 3;
+/// Free, and nowhere but in its cell, because the map had no memory to take it back. Only the holder of the lock changes it: a
+/// cell that reads `FREE` may be that of a thread that waits for the lock to give it back.
+pub(super) const ORPHAN: u8 = 4;
 
 /// Whether an identifier whose cell reads so is in use.
 #[inline]

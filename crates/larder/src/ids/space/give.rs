@@ -92,7 +92,13 @@ impl<R: Rule<Order: Send>, T: Id> IdSpace<R, T> {
     pub(super) fn give_back(&self, ledger: &mut Ledger<R::Order>, at: u64) {
         match ledger.order.give(at) {
             Ok(known) => debug_assert!(known, "{at} was in a magazine and in the map"),
-            Err(_) => ledger.orphan(),
+            Err(_) => {
+                // Only the child of a fork comes here without cells: then it stays allocated.
+                if let Some(front) = self.front.get() {
+                    front.states.orphan(at as usize);
+                    ledger.orphans += 1;
+                }
+            }
         }
     }
 }

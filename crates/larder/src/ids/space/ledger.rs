@@ -30,7 +30,7 @@ pub(super) struct Ledger<O> {
     pub(super) early: usize,
     /// Threads that need the gate up.
     pub(super) holders: u32,
-    /// Offsets that are not in use and that the map does not know of: see [`Ledger::orphan`].
+    /// Offsets that are free, but that the map had no memory to take back: as many cells read `ORPHAN`.
     pub(super) orphans: u64,
     pub(super) queue: Queue,
     /// For each water mark, by bit, whether fewer are free.
@@ -96,11 +96,6 @@ impl<O: Order> Ledger<O> {
             // Without memory it begins elsewhere.
             let _ = self.order.set_cursor(latest);
         }
-    }
-
-    /// Notes an offset that is free, but that the map had no memory to take back. Its cell says that it is free.
-    pub(super) fn orphan(&mut self) {
-        self.orphans += 1;
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::gate::{self, FREE, LEAVING, LIVE, UNOWNED};
+use super::gate::{self, FREE, LEAVING, LIVE, ORPHAN, UNOWNED};
 use super::sync::{AtomicU8, Ordering, fence};
 use crate::ids::IdError;
 use crate::os::System;
@@ -106,7 +106,7 @@ impl States {
         }
     }
 
-    /// Takes a `UNOWNED` offset out of its cell: from here on it is in the map, or in a batch. Under the map's lock.
+    /// Takes an `UNOWNED` or `ORPHAN` offset out of its cell: from here on it is in the map, or in a batch. Under the map's lock.
     #[inline]
     pub(super) fn pick_up(&self, at: usize) {
         if let Some(cell) = self.cell(at) {
@@ -128,10 +128,17 @@ impl States {
             .is_some_and(|cell| cell.load(Ordering::Acquire) == UNOWNED)
     }
 
-    /// Whether the offset is free and does not lie in its cell.
-    pub(super) fn is_free(&self, at: usize) -> bool {
+    /// Marks a free offset that the map had no memory for. Under the map's lock.
+    pub(super) fn orphan(&self, at: usize) {
+        if let Some(cell) = self.cell(at) {
+            cell.store(ORPHAN, Ordering::Release);
+        }
+    }
+
+    /// Whether the map had no memory for the offset. Under the map's lock it stays so.
+    pub(super) fn is_orphan(&self, at: usize) -> bool {
         self.cell(at)
-            .is_some_and(|cell| cell.load(Ordering::Acquire) == FREE)
+            .is_some_and(|cell| cell.load(Ordering::Acquire) == ORPHAN)
     }
 
     /// The lines of the chunks that were ever used, by their first offsets.

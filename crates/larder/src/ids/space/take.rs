@@ -260,11 +260,7 @@ impl<R: Rule<Order: Send>, T: Id> IdSpace<R, T> {
         if !self.find_clean(front, &mut ledger, looks) {
             return Err(Refusal::Scarce);
         }
-        // Only if nothing else is out: in the child of a fork another thread may have some in hand.
-        if ledger.orphans > 0
-            && front.states.vacant() == ledger.free() + ledger.orphans
-            && self.adopt(front, &mut ledger)
-        {
+        if ledger.orphans > 0 && self.adopt(front, &mut ledger) {
             return Err(Refusal::Again);
         }
         self.finish(ledger);
@@ -301,16 +297,16 @@ impl<R: Rule<Order: Send>, T: Id> IdSpace<R, T> {
         gone
     }
 
-    /// Tries once more to give the map what it had no memory for. The space is clean. Whether anything came of it.
+    /// Tries once more to give the map what it had no memory for. Whether anything came of it.
     #[cold]
     fn adopt(&self, front: &Front, ledger: &mut Ledger<R::Order>) -> bool {
         let before = ledger.orphans;
         for at in 0..=ledger.last {
             if ledger.orphans > 0
-                && front.states.is_free(at as usize)
-                && ledger.order.is_taken(at)
+                && front.states.is_orphan(at as usize)
                 && ledger.order.give(at) == Ok(true)
             {
+                front.states.pick_up(at as usize);
                 ledger.orphans -= 1;
             }
         }
