@@ -37,4 +37,5 @@ pub mod heap {
     pub use crate::heap::global::{
         cache_bytes, decay_time, make, ready_stacks, reaper_interval, write_profile,
     };
+    pub use crate::os::say::say;
 }

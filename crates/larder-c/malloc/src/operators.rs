@@ -4,7 +4,7 @@
 //! is thrown. Both are in the C++ library, which is looked up only then, so programs in C need none. The exception passes
 //! through the functions here, which are therefore `extern "C-unwind"` and have nothing to clean up.
 
-use core::ffi::{CStr, c_char, c_void};
+use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::AtomicPtr;
 
 use larder::internal::heap::{self, Call, Origin};
@@ -15,10 +15,32 @@ use crate::replaced;
 
 type Handler = Option<unsafe extern "C-unwind" fn()>;
 
-/// A function of the C++ library, or NULL.
+/// A function of the C++ library, or NULL. A program in C may have opened a library that needs the C++ library, with
+/// `RTLD_LOCAL`. Then no scope has the name, and the loader is asked for the C++ library itself.
 fn look_up(scope: *mut c_void, name: *const c_char) -> *mut c_void {
+    // A search in libc++ goes on in the library that libc++ needs, which has the handler.
+    const LIBRARIES: [&CStr; 2] = [c"libstdc++.so.6", c"libc++.so.1"];
+    const LOADED: c_int = libc::RTLD_LAZY | libc::RTLD_NOLOAD;
     // SAFETY: a name that ends, in a scope that the loader defines.
-    unsafe { libc::dlsym(scope, name) }
+    let found = unsafe { libc::dlsym(scope, name) };
+    if !found.is_null() {
+        return found;
+    }
+    let in_library = |library: &&CStr| {
+        // SAFETY: names that end. The library is there already, and stays open: it may throw next.
+        let found = unsafe {
+            let library = libc::dlopen(library.as_ptr(), LOADED);
+            if library.is_null() {
+                return None;
+            }
+            libc::dlsym(library, name)
+        };
+        (!found.is_null()).then_some(found)
+    };
+    LIBRARIES
+        .iter()
+        .find_map(in_library)
+        .unwrap_or(core::ptr::null_mut())
 }
 
 fn new_handler() -> Handler {

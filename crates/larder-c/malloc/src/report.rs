@@ -4,11 +4,12 @@
 //! `LARDER_MALLOC_STATS=FILE` asks for it; the line goes to the end of the file. `larder run` reads it.
 
 use core::cell::UnsafeCell;
-use core::ffi::{CStr, c_char, c_int};
+use core::ffi::{CStr, c_int};
 use core::fmt::{self, Write};
 
 use larder::Larder;
 use larder::heap::HeapMode;
+use larder::internal::heap::say;
 
 /// The environment variable that names the file.
 const VARIABLE: &CStr = c"LARDER_MALLOC_STATS";
@@ -41,23 +42,26 @@ extern "C" fn begin() {
     }
     // SAFETY: a value of the environment ends with a zero byte.
     let value = unsafe { CStr::from_ptr(value) }.to_bytes_with_nul();
-    if value.len() <= libc::PATH_MAX as usize {
-        // SAFETY: it fits, and no other thread runs yet.
-        unsafe { core::ptr::copy_nonoverlapping(value.as_ptr(), PATH.0.get().cast(), value.len()) };
+    if value.len() > libc::PATH_MAX as usize {
+        return say(format_args!(
+            "LARDER_MALLOC_STATS: the path is too long; it is ignored"
+        ));
     }
+    // SAFETY: it fits, and no other thread runs yet.
+    unsafe { core::ptr::copy_nonoverlapping(value.as_ptr(), PATH.0.get().cast(), value.len()) };
 }
 
 extern "C" fn end() {
-    let path = PATH.0.get().cast::<c_char>();
     // SAFETY: the array ends with a zero byte, also when nothing was written.
-    if unsafe { *path } != 0 {
+    let path = unsafe { CStr::from_ptr(PATH.0.get().cast()) };
+    if !path.is_empty() {
         append(path);
     }
 }
 
 /// Apart: where no report is wanted, its room on the stack is not touched.
 #[inline(never)]
-fn append(path: *const c_char) {
+fn append(path: &CStr) {
     let mut line = Line {
         bytes: [0; 16 << 10],
         len: 0,
@@ -67,15 +71,28 @@ fn append(path: *const c_char) {
     }
     let flags = libc::O_WRONLY | libc::O_APPEND | libc::O_CREAT | libc::O_CLOEXEC;
     // SAFETY: a path that ends.
-    let file: c_int = unsafe { libc::open(path, flags, 0o644) };
+    let file: c_int = unsafe { libc::open(path.as_ptr(), flags, 0o644) };
     if file < 0 {
-        return;
+        return say_unwritten(path);
     }
-    // SAFETY: this many bytes were written into the line. At the program's end no caller hears of a failure.
-    unsafe {
-        libc::write(file, line.bytes.as_ptr().cast(), line.len);
-        libc::close(file);
+    // SAFETY: this many bytes were written into the line.
+    if unsafe { libc::write(file, line.bytes.as_ptr().cast(), line.len) } < 0 {
+        say_unwritten(path);
     }
+    // SAFETY: opened above.
+    unsafe { libc::close(file) };
+}
+
+/// What the system has just said of the file.
+#[cold]
+fn say_unwritten(path: &CStr) {
+    let error = std::io::Error::last_os_error();
+    let path = path.to_bytes();
+    let path = &path[..path.len().min(120)];
+    say(format_args!(
+        "LARDER_MALLOC_STATS: {} cannot be written: {error}",
+        path.escape_ascii()
+    ));
 }
 
 struct Line {

@@ -8,7 +8,10 @@ static BEGIN: extern "C" fn() = begin;
 
 extern "C" fn begin() {
     make_heap();
-    heap::ready_stacks();
+    #[cfg(lazy_unwinder)]
+    heap::ready_stacks(crate::unwind::load);
+    #[cfg(not(lazy_unwinder))]
+    heap::ready_stacks(|| true);
 }
 
 /// Makes the heap before the program can register handlers for fork. The handlers that were registered first run last before a

@@ -43,7 +43,7 @@ macro_rules! functions {
             concat!(".size ", $name, ", . - ", $name),
             ".popsection",
             functions = sym FUNCTIONS,
-            load = sym load,
+            load = sym load_or_end,
         );)+
     };
 }
@@ -64,23 +64,29 @@ functions! {
     12 "_Unwind_SetIP"
 }
 
-/// Finds all of them. Without the library there is no way on.
+/// Finds all of them; false where the library cannot be loaded.
 #[cold]
-extern "C" fn load() {
-    // SAFETY: names that end; the library is never closed.
-    unsafe {
-        let library = libc::dlopen(LIBRARY.as_ptr(), libc::RTLD_NOW);
-        for (name, function) in NAMES.iter().zip(&FUNCTIONS) {
-            let found = match library.is_null() {
-                true => null_mut(),
-                false => libc::dlsym(library, name.as_ptr()),
-            };
-            if found.is_null() {
-                const SAID: &[u8] = b"larder: libgcc_s.so.1 cannot be loaded\n";
-                libc::write(libc::STDERR_FILENO, SAID.as_ptr().cast(), SAID.len());
-                libc::abort();
-            }
+pub(crate) fn load() -> bool {
+    // SAFETY: a name that ends; the library is never closed.
+    let library = unsafe { libc::dlopen(LIBRARY.as_ptr(), libc::RTLD_NOW) };
+    !library.is_null()
+        && NAMES.iter().zip(&FUNCTIONS).all(|(name, function)| {
+            // SAFETY: a name that ends.
+            let found = unsafe { libc::dlsym(library, name.as_ptr()) };
             function.store(found, Ordering::Release);
+            !found.is_null()
+        })
+}
+
+/// A caller that needs them cannot go on without.
+#[cold]
+extern "C" fn load_or_end() {
+    if !load() {
+        const SAID: &[u8] = b"larder: libgcc_s.so.1 cannot be loaded\n";
+        // SAFETY: so many bytes are there; then the process ends.
+        unsafe {
+            libc::write(libc::STDERR_FILENO, SAID.as_ptr().cast(), SAID.len());
+            libc::abort();
         }
     }
 }

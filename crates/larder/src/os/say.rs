@@ -19,7 +19,7 @@ impl Write for Line {
 
 /// Writes what begins with `larder: `, in one call.
 #[cold]
-pub(crate) fn say(text: fmt::Arguments<'_>) {
+pub fn say(text: fmt::Arguments<'_>) {
     let mut line = Line {
         bytes: [0; 256],
         len: 0,

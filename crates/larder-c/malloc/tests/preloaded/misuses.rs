@@ -288,6 +288,7 @@ fn disturbs_no_program(variable: &str, value: &str, signals: u32) {
     for (name, share) in [
         ("contract.c", 100),
         ("sizes.c", 20),
+        ("beside.c", 100),
         ("operators.cpp", 100),
         ("replaced.cpp", 100),
         ("lifetime.c", 100),

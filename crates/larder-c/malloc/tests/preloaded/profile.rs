@@ -285,9 +285,11 @@ fn gos_pprof_reads_it() {
     };
     let file = program.dir.path().join("%p.pb");
     must(&mut sampled(Mode::PerThread, &program, &file));
+    let mut files = 0;
     for entry in std::fs::read_dir(program.dir.path()).unwrap() {
         let file = entry.unwrap().path();
         if file.extension().is_some_and(|e| e == "pb") {
+            files += 1;
             let top = must(
                 Command::new("go")
                     .args(["tool", "pprof", "-top", "-sample_index=alloc_space"])
@@ -297,6 +299,7 @@ fn gos_pprof_reads_it() {
             assert!(top.contains("churn") && top.contains("keep_small"), "{top}");
         }
     }
+    assert_eq!(files, 2, "the program's and its child's");
 }
 
 /// What lives at the end, on a standard error that the program closes.

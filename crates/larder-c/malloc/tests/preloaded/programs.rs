@@ -67,6 +67,12 @@ fn the_child_of_a_busy_process_goes_on() {
     suite("forks.c", 10, plain);
 }
 
+/// A thread that reads a line waits for memory with its stream locked, and one that flushes all streams waits for that stream.
+#[test]
+fn a_process_whose_threads_use_streams_may_fork() {
+    suite("forks_streams.c", 10, plain);
+}
+
 #[test]
 fn a_signal_handler_may_fork() {
     suite("forks_signals.c", 0, plain);
@@ -88,6 +94,12 @@ fn out_of_memory_is_an_answer() {
         exhaust(&[size]);
     }
     exhaust(&["3000000", "70000"]);
+}
+
+/// Not of blocks, but of threads and mappings, as docs/malloc.md says.
+#[test]
+fn a_limit_on_addresses_stops_what_is_no_block() {
+    exhaust(&["addresses"]);
 }
 
 #[test]
@@ -169,6 +181,17 @@ fn allocation_outside_of_main() {
 #[test]
 fn a_constructor_waits_for_a_thread_that_allocates() {
     let Some(plugin) = Program::compile("plugin_starts.cpp") else {
+        return;
+    };
+    suite("opener.c", 100, |command, _| {
+        command.arg(&plugin.path);
+    });
+}
+
+/// The C++ library is then in no scope of names that the malloc sees.
+#[test]
+fn an_extension_of_a_program_in_c_may_throw() {
+    let Some(plugin) = Program::compile("plugin_throws.cpp") else {
         return;
     };
     suite("opener.c", 100, |command, _| {
@@ -356,6 +379,34 @@ fn the_report_is_one_line_per_process() {
     assert!(list(true, Path::new("/no/such/folder/stats")).contains("usr"));
 }
 
+#[test]
+fn a_report_that_cannot_be_written_is_told_in_a_line() {
+    let long = "x".repeat(libc::PATH_MAX as usize);
+    for (path, said) in [
+        (
+            "/no/such/folder/stats",
+            "larder: LARDER_MALLOC_STATS: /no/such/folder/stats cannot be written: No such file or directory (os error 2)\n",
+        ),
+        (
+            "/dev/full",
+            "larder: LARDER_MALLOC_STATS: /dev/full cannot be written: No space left on device (os error 28)\n",
+        ),
+        (
+            &long,
+            "larder: LARDER_MALLOC_STATS: the path is too long; it is ignored\n",
+        ),
+    ] {
+        // Not one of those that close standard error before they end.
+        let ended = Command::new("true")
+            .env("LD_PRELOAD", library())
+            .env("LARDER_MALLOC_STATS", path)
+            .output()
+            .unwrap();
+        assert_eq!(String::from_utf8_lossy(&ended.stderr), said);
+        assert!(ended.status.success());
+    }
+}
+
 /// Runs the program that misuses the heap as a word says, without debug mode: what it said, and how it ended. The process
 /// that aborts leaves no core behind: writing it takes longest.
 pub(crate) fn undebugged(
@@ -404,7 +455,7 @@ fn what_is_wrong_is_told_without_debug_mode_and_ends_the_process() {
 }
 
 /// A program that asks for it gets a thread that returns memory while the program makes no calls, in the child of a fork too; other
-/// programs have none.
+/// programs have none. Of a GiB in blocks from 4 KiB to 8 MiB that two threads free, which then rest, a tenth stays at most.
 #[test]
 fn memory_goes_back_without_a_call() {
     let Some(program) = Program::compile("reaper.c") else {
@@ -586,6 +637,32 @@ fn the_mode_is_that_of_a_process_without_keys() {
     // It looks into the report.
     let said = Mode::Locked.run(&mut beside(&plugin, &program, &[]), &program);
     assert!(said.contains("ok\n"), "{said}");
+}
+
+/// A small system may have no library that walks stacks.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn without_the_unwinder_samples_have_no_stacks() {
+    let (Some(program), Some(plugin)) = (
+        Program::compile("undebugged.c"),
+        Program::compile("plugin_no_unwinder.c"),
+    ) else {
+        return;
+    };
+    let line = "larder: libgcc_s.so.1 cannot be loaded; samples have no stacks\n";
+    let profile = [
+        "LARDER_HEAP_PROFILE=/dev/null",
+        "LARDER_HEAP_PROFILE_INTERVAL=1",
+    ];
+    for (variables, line) in [
+        (profile.as_slice(), line),
+        (&["LARDER_GUARD_SAMPLES=1"], line),
+        (&[], ""),
+    ] {
+        let mut command = beside(&plugin, &program, variables);
+        let said = Mode::PerThread.run(&mut command, &program);
+        assert_eq!(said, format!("ok\n{line}"), "{variables:?}");
+    }
 }
 
 /// The heap is made by the process's only thread. Whatever it starts on the way, to try the restartable sequences, must not

@@ -89,6 +89,11 @@ int main(void) {
   CHECK(trimmed.arena < after.arena || !strict, "%zu %zu", trimmed.arena, after.arena);
   CHECK(trimmed.arena < before.arena + (1 << 20), "%zu %zu", trimmed.arena, before.arena);
   CHECK(malloc_trim(0) == 0 || !strict, "nothing is left to return");
+  /* A large block alone, of which no slab goes. */
+  large = opaque(malloc(8 << 20));
+  memset(large, 1, 8 << 20);
+  free(large);
+  CHECK(malloc_trim(0) == 1 || !strict, "it has gone already");
   compare();
   CHECK(mallopt(M_TRIM_THRESHOLD, 1 << 20) == 1 && mallopt(M_ARENA_MAX, 1) == 1, "hints");
   CHECK(mallopt(12345, 1) == 0 || !strict, "there is no such option");

@@ -1,5 +1,7 @@
 /* A limit of the process: malloc answers NULL and ENOMEM, nothing breaks, and memory that was freed can be had again. */
 #include "check.h"
+#include <pthread.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 
 static unsigned long now_bytes(void) {
@@ -36,11 +38,40 @@ static void exhaust(size_t size) {
   free(again);
 }
 
-/* limit SIZE...: each until there is no more, one after the other. */
+static void *nothing(void *arg) { return arg; }
+
+/* A limit on addresses that the program sets itself, below those that an allocator reserved at its start: it goes on, but there are no
+ * addresses for others. */
+static void limit_addresses(int reserves) {
+  struct rlimit limit = {1ul << 30, RLIM_INFINITY};
+  CHECK(setrlimit(RLIMIT_AS, &limit) == 0, " ");
+  for (int i = 0; i < 100; i++) {
+    void *p = opaque(malloc(1 << 20));
+    CHECK(p != NULL, "of MiB number %d", i);
+    memset(p, 0x33, 1 << 20);
+  }
+  pthread_t id;
+  pthread_attr_t attr;
+  /* Larger than the stack of a thread that ended, which may serve again. */
+  CHECK(pthread_attr_init(&attr) == 0 && pthread_attr_setstacksize(&attr, 64 << 20) == 0, " ");
+  int answer = pthread_create(&id, &attr, nothing, NULL);
+  CHECK(answer == (reserves ? EAGAIN : 0), "%d", answer);
+  if (!reserves) pthread_join(id, NULL);
+  errno = 0;
+  void *map = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  CHECK((map == MAP_FAILED) == reserves && errno == (reserves ? ENOMEM : 0), "%d", errno);
+}
+
+/* limit SIZE...: each until there is no more, one after the other. limit addresses: of those alone. */
 int main(int argc, char **argv) {
   free(opaque(malloc(1)));
+  int reserves = getenv("LARDER_TEST_RESERVES") != NULL;
+  if (argc > 1 && strcmp(argv[1], "addresses") == 0) {
+    limit_addresses(reserves);
+    return done();
+  }
   struct rlimit limit = {now_bytes() + (96ul << 20), RLIM_INFINITY};
-  if (getenv("LARDER_TEST_RESERVES")) {
+  if (reserves) {
     /* Addresses that an allocator reserved at its start are above any limit on addresses already. The limit on data counts
      * what may be used of them. */
     limit.rlim_cur = 96ul << 20;

@@ -13,6 +13,7 @@ use super::options::Options;
 use super::records::{self, Record};
 use super::storage::Storage;
 use super::{Frames, MOST_FRAMES, symbol};
+use crate::heap::pattern::MOST_FILLED;
 use crate::heap::stacks::{Walks, capture, own_module};
 use crate::heap::{AllocError, Call, Checker, Claim, Classes, Origin, Outcome};
 use crate::objects::ObjectError;
@@ -186,6 +187,53 @@ impl DebugHeap {
         }
     }
 
+    /// A block, if possible in memory with room for a larger one.
+    fn alloc_with_room(
+        &self,
+        layout: Layout,
+        room: Option<Layout>,
+        zeroed: bool,
+        origin: Origin,
+    ) -> Result<NonNull<u8>, AllocError> {
+        let none = || refused(layout.size());
+        let number = self.inject.next(&self.options).ok_or_else(none)?;
+        let here = self.here();
+        let guarded = is_guarded(number, &self.options)
+            .then(|| self.storage.take_guarded(layout))
+            .flatten();
+        let place = guarded
+            .or_else(|| self.storage.take(room?, zeroed))
+            .or_else(|| self.storage.take(layout, zeroed))
+            .ok_or_else(none)?;
+        let record = Record {
+            at: place.at,
+            size: layout.size(),
+            bytes: place.bytes,
+            align: layout.align().trailing_zeros() as u8,
+            asked: layout.align().trailing_zeros() as u8,
+            number,
+            alloc_thread: thread(),
+            state: records::LIVE,
+            origin,
+            guarded: place.guarded,
+            past: place.past,
+            listed: place.guarded || !self.storage.is_numbered(place.at),
+            ..Record::default()
+        };
+        // SAFETY: just taken.
+        let known = unsafe {
+            self.inner
+                .lock()
+                .begin(&self.storage, record, zeroed, &here)
+        };
+        if !known {
+            // SAFETY: just taken, and known to no other code.
+            unsafe { self.storage.give(&record) };
+            return Err(none());
+        }
+        NonNull::new(place.at as *mut u8).ok_or_else(none)
+    }
+
     /// Gives back the memory of the oldest freed block, and of others while there are too many.
     fn settle(&self, mut evicted: Option<Evicted>) {
         while let Some(Evicted {
@@ -221,42 +269,7 @@ impl Checker for DebugHeap {
         zeroed: bool,
         origin: Origin,
     ) -> Result<NonNull<u8>, AllocError> {
-        let none = || refused(layout.size());
-        let number = self.inject.next(&self.options).ok_or_else(none)?;
-        let here = self.here();
-        let guarded = is_guarded(number, &self.options)
-            .then(|| self.storage.take_guarded(layout))
-            .flatten();
-        let place = guarded
-            .or_else(|| self.storage.take(layout, zeroed))
-            .ok_or_else(none)?;
-        let record = Record {
-            at: place.at,
-            size: layout.size(),
-            bytes: place.bytes,
-            align: layout.align().trailing_zeros() as u8,
-            asked: layout.align().trailing_zeros() as u8,
-            number,
-            alloc_thread: thread(),
-            state: records::LIVE,
-            origin,
-            guarded: place.guarded,
-            past: place.past,
-            listed: place.guarded || !self.storage.is_numbered(place.at),
-            ..Record::default()
-        };
-        // SAFETY: just taken.
-        let known = unsafe {
-            self.inner
-                .lock()
-                .begin(&self.storage, record, zeroed, &here)
-        };
-        if !known {
-            // SAFETY: just taken, and known to no other code.
-            unsafe { self.storage.give(&record) };
-            return Err(none());
-        }
-        NonNull::new(place.at as *mut u8).ok_or_else(none)
+        self.alloc_with_room(layout, None, zeroed, origin)
     }
 
     unsafe fn free(&self, at: NonNull<u8>, claim: Claim) -> Outcome<()> {
@@ -296,7 +309,31 @@ impl Checker for DebugHeap {
             unsafe { self.free(at, claim) };
             return Outcome::Done(Err(refused(layout.size())));
         }
-        let new = match self.alloc(layout, false, old.origin) {
+        let grows = layout.size() > old.size;
+        if grows && self.storage.has_room(&old, layout) {
+            // It is an allocation, which may fail on purpose.
+            if self.inject.next(&self.options).is_none() {
+                return Outcome::Done(Err(refused(layout.size())));
+            }
+            let here = self.here();
+            let by = thread();
+            let address = at.as_ptr() as usize;
+            let mut inner = self.inner.lock();
+            let grown = inner.grow(&self.storage, address, layout, claim, &here, by);
+            drop(inner);
+            if let Some(incident) = grown {
+                if let Some(incident) = incident {
+                    self.meet(&incident);
+                }
+                return Outcome::Done(Ok(at));
+            }
+        }
+        // Without room a block that grows by small steps is copied again at each of them. Behind the bytes that are filled, room takes
+        // no memory before it is written.
+        let room = (grows && layout.size() > MOST_FILLED)
+            .then(|| layout.size() + layout.size() / 2)
+            .and_then(|bytes| Layout::from_size_align(bytes, layout.align()).ok());
+        let new = match self.alloc_with_room(layout, room, false, old.origin) {
             Ok(new) => new,
             // To make it smaller never fails, on purpose neither.
             Err(_) if layout.size() <= old.size && old.at.is_multiple_of(layout.align()) => {
@@ -454,6 +491,42 @@ mod tests {
             }
             debug.finish();
         }
+    }
+
+    /// A block that grows by small steps is seldom copied, and its end is watched wherever that is.
+    #[test]
+    fn a_large_block_grows_where_it_is() {
+        let family = Family::new().unwrap();
+        let options = Options::read("keep-going,frames=0", &mut |_| ()).unwrap();
+        let debug = DebugHeap::new(Classes::new(&family), system(), options).unwrap();
+        let layout = |size| Layout::from_size_align(size, 16).unwrap();
+        let grow = |at, size| {
+            // SAFETY: the block is this test's, and not used where it was.
+            match unsafe { debug.realloc(at, layout(size), Claim::of(Call::Realloc)) } {
+                Outcome::Done(grown) => grown.unwrap(),
+                Outcome::Unknown => panic!("the block is not known"),
+            }
+        };
+        let step = if cfg!(miri) { 4096 } else { 1 };
+        let first = layout(MOST_FILLED);
+        let mut at = debug.alloc(first, false, Origin::Malloc).unwrap();
+        let mut moves = 0;
+        for size in (MOST_FILLED..1 << 20).step_by(step) {
+            // SAFETY: the last byte of the block as it is.
+            unsafe { at.add(size - 1).write(7) };
+            let to = grow(at, size + step);
+            moves += usize::from(to != at);
+            at = to;
+        }
+        assert!(moves < 10, "{moves} moves");
+        assert_eq!((debug.check(), debug.live_size(at)), (0, Some(1 << 20)));
+        // SAFETY: the first byte behind the block, in its redzone.
+        unsafe { at.add(1 << 20).write(7) };
+        assert_eq!(debug.check(), 1);
+        // SAFETY: as above.
+        unsafe { at.add(1 << 20).write(7) };
+        let to = grow(at, (1 << 20) + 1);
+        assert_eq!((to, debug.check()), (at, 0), "grown in place, and reported");
     }
 
     #[test]

@@ -163,11 +163,8 @@ impl Inner {
             let incident = self.incident(Kind::Double(claim), at, &record, here);
             return Outcome::Done(Some(incident));
         }
-        let wrong = self
-            .contradiction(&record, claim)
-            .or_else(|| broken_zone(storage, &record, number, Seen::By(claim)));
-        let incident = wrong.map(|kind| self.incident(kind, at, &record, here));
-        if wrong.is_some() {
+        let incident = self.wrong(storage, number, claim, here);
+        if incident.is_some() {
             // Filled anew, so that the damage is reported once.
             // SAFETY: the block's own memory, accessible still.
             unsafe { storage.draw_zones(&record, number) };
@@ -189,6 +186,20 @@ impl Inner {
             self.kept.push(&mut self.records, number);
         }
         Outcome::Done(incident)
+    }
+
+    /// What is wrong with a block that is brought to a function.
+    fn wrong(
+        &self,
+        storage: &Storage,
+        number: u32,
+        claim: Claim,
+        here: &Frames,
+    ) -> Option<Incident> {
+        let record = self.records.get(number);
+        self.contradiction(record, claim)
+            .or_else(|| broken_zone(storage, record, number, Seen::By(claim)))
+            .map(|kind| self.incident(kind, record.at, record, here))
     }
 
     /// What the caller says and what is known.
@@ -280,6 +291,35 @@ impl Inner {
             }
         }
         (0, None)
+    }
+
+    /// A block becomes larger where it is; the first thing that is wrong with it is returned. `None` where it has no room. As after a
+    /// move, it is known by the call that asked last.
+    pub(super) fn grow(
+        &mut self,
+        storage: &Storage,
+        at: usize,
+        to: Layout,
+        claim: Claim,
+        here: &Frames,
+        thread: u32,
+    ) -> Option<Option<Incident>> {
+        let number = self.known(storage, at)?;
+        let record = self.records.get(number);
+        if record.state != LIVE || !storage.has_room(record, to) {
+            return None;
+        }
+        let incident = self.wrong(storage, number, claim, here);
+        let alloc_stack = self.stacks.number(here);
+        let record = self.records.get_mut(number);
+        record.size = to.size();
+        record.asked = to.align().trailing_zeros() as u8;
+        record.alloc_stack = alloc_stack;
+        record.alloc_thread = thread;
+        let record = *record;
+        // SAFETY: the block's own memory, and the program knows nothing of what lies behind its new end.
+        unsafe { storage.draw_zones(&record, number) };
+        Some(incident)
     }
 
     /// A block becomes smaller where it is, which is as aligned as asked for.

@@ -137,6 +137,14 @@ impl Storage {
         })
     }
 
+    /// Whether a block may have this size and alignment where it is, with a redzone behind it.
+    pub(super) fn has_room(&self, record: &Record, layout: Layout) -> bool {
+        let before = record.at - self.base(record);
+        !record.guarded
+            && record.at.is_multiple_of(layout.align())
+            && layout.size() <= record.bytes - before - self.redzone
+    }
+
     /// Whether the number of its record stands before a block at an address. The redzone before it is on the same page, which is
     /// this storage's while it is the page of an object.
     pub(super) fn is_numbered(&self, at: usize) -> bool {

@@ -28,7 +28,7 @@ use crate::os::say::say_unknown;
 
 const WORD: usize = size_of::<usize>();
 /// What follows a block, as far as there is room before the word at the end.
-const BEHIND: usize = usize::from_ne_bytes([0xfa; WORD]);
+const BEHIND: usize = usize::from_ne_bytes([pattern::AFTER; WORD]);
 /// So much of a freed block is filled and looked at.
 const MOST_FILLED: usize = 1 << 10;
 /// Blocks that rest in a thread's queue, bytes of them, and bytes of the largest.
@@ -127,18 +127,19 @@ impl Block {
         unsafe { self.at.add(self.bytes - WORD).cast().as_ref() }
     }
 
-    /// Where the bytes behind a block of this size begin: a word, of which the last bytes may be those of the word at the end.
-    fn behind(&self, size: usize) -> *mut usize {
-        self.at.as_ptr().wrapping_add(size).cast()
+    /// Where the bytes begin that follow a block of this size, and how many there are before the word at the end.
+    fn behind(&self, size: usize) -> (*mut u8, usize) {
+        let room = self.bytes - WORD - size;
+        (self.at.as_ptr().wrapping_add(size), room.min(WORD))
     }
 
     /// The first byte behind a block of this size that was written, by its distance.
     fn written_behind(&self, size: usize) -> Option<usize> {
-        let slack = self.bytes - WORD - size;
-        // SAFETY: inside of the block.
-        let differs = unsafe { self.behind(size).read_unaligned() } ^ BEHIND;
+        let (at, bytes) = self.behind(size);
+        // SAFETY: inside of the block. The last bytes may be those of the word at the end, which do not count.
+        let differs = unsafe { at.cast::<usize>().read_unaligned() } ^ BEHIND;
         let first = differs.to_le().trailing_zeros() as usize / 8;
-        (first < slack.min(WORD)).then_some(first)
+        (first < bytes).then_some(first)
     }
 }
 
@@ -179,8 +180,9 @@ impl Hardening {
     /// # Safety
     /// The block is the caller's, and has room for so much and the word.
     unsafe fn seal(&self, block: &Block, size: usize) {
-        // SAFETY: the caller's promise. The word at the end is written over what is too much.
-        unsafe { block.behind(size).write_unaligned(BEHIND) };
+        let (at, bytes) = block.behind(size);
+        // SAFETY: the caller's promise. The word at the end changes by one store: the thread that frees the next block may look at it.
+        unsafe { at.write_bytes(pattern::AFTER, bytes) };
         let key = self.key(block.at.as_ptr() as usize);
         block.word().store(key ^ size, Ordering::Relaxed);
     }
