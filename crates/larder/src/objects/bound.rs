@@ -181,7 +181,7 @@ impl Bound {
 
     /// As [`Family::keep_less`](super::Family::keep_less).
     pub(super) fn keep_less(&self, bytes: usize) {
-        self.kept_by_heaps.fetch_sub(bytes, Ordering::Relaxed);
+        subtract(&self.kept_by_heaps, bytes);
     }
 
     /// As [`Family::lend`](super::Family::lend), where so many bytes are backed, and may be.
@@ -204,13 +204,26 @@ impl Bound {
 
     /// As [`Family::take_back`](super::Family::take_back).
     pub(super) fn take_back(&self, bytes: usize) {
-        self.lent_to_heaps.fetch_sub(bytes, Ordering::Relaxed);
+        subtract(&self.lent_to_heaps, bytes);
+    }
+
+    /// In the child of a fork: the heaps of its parent's other threads return nothing any more. Those that the child has may return
+    /// what they had before.
+    pub(super) fn forget_heaps(&self) {
+        self.kept_by_heaps.store(0, Ordering::Relaxed);
+        self.lent_to_heaps.store(0, Ordering::Relaxed);
     }
 
     /// Whether there is a bound.
     fn is_some(&self) -> bool {
         self.most_cached < usize::MAX
     }
+}
+
+/// Less in a counter, which may have been set to 0 since so many bytes were added.
+fn subtract(counter: &AtomicUsize, bytes: usize) {
+    let less = |had: usize| Some(had.saturating_sub(bytes));
+    let _ = counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
 }
 
 impl Inner {
@@ -407,6 +420,20 @@ mod tests {
         assert_eq!(bound(10).lend(100, mib, 0, none), 5, "of what is cached");
         assert_eq!(bound(1000).lend(100, mib, 0, 80 * mib), 5, "of the limit");
         assert_eq!(bound(0).lend(100, 1, 0, none), 0);
+    }
+
+    #[test]
+    fn what_was_lent_before_it_was_forgotten_may_still_come_back() {
+        let (mib, none) = (1 << 20, usize::MAX);
+        let bound = Bound::new(Some(10 * mib), 1);
+        for _ in 0..3 {
+            assert_eq!(bound.lend(1, 10 * mib, 0, none), 1);
+            assert_eq!(bound.lend(1, mib, 0, none), 0, "all is lent");
+            assert!(bound.let_keep(10 * mib) && !bound.let_keep(1));
+            bound.forget_heaps();
+            bound.take_back(mib);
+            bound.keep_less(mib);
+        }
     }
 
     #[test]

@@ -8,8 +8,12 @@
 //! started no thread takes no lock: what its thread holds, the thread's copy in the child releases. With threads all signals
 //! are blocked from the first lock to the last release. If another library's fork handler or the handler of a fault forks
 //! there nevertheless, its thread has the locks already.
+//!
+//! Before all of them comes the lock of the C library's list of streams. The C library's fork takes it after the handlers. Its holder
+//! may wait for a stream, and the user of that stream for memory: so it must be taken before the locks that memory needs.
 
 use core::cell::UnsafeCell;
+use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 use super::lock::RawLock;
@@ -57,6 +61,7 @@ struct Registry {
 struct Fork {
     /// Forks within this one that have not ended.
     inner: u32,
+    streams: Option<Streams>,
     _signals: Blocked,
 }
 
@@ -101,7 +106,12 @@ pub(crate) unsafe fn register(lock: *const dyn Around) -> bool {
 pub(crate) fn unregister(lock: *const dyn Around) {
     REGISTRY.lock.lock();
     // SAFETY: the registry's lock is held.
-    unsafe { &mut *REGISTRY.entries.get() }.retain(|&l| !core::ptr::addr_eq(l, lock));
+    let entries = unsafe { &mut *REGISTRY.entries.get() };
+    // What was registered last is mostly the first to go. The others stay in order.
+    let at = entries.iter().rposition(|&l| core::ptr::addr_eq(l, lock));
+    if let Some(at) = at {
+        entries.remove(at);
+    }
     REGISTRY.lock.unlock();
 }
 
@@ -123,29 +133,62 @@ fn this_thread() -> usize {
     unsafe { libc::pthread_self() as usize }
 }
 
-/// Whether the C library started no thread in this process. Its own fork then takes no lock either; false where it does not
-/// say.
+/// The address of a name of the C library, or null where it has none. The linker binds it, so nothing is looked up when it is needed.
 #[cfg(all(target_arch = "x86_64", target_env = "gnu", not(miri)))]
-fn is_alone() -> bool {
-    let alone: *const AtomicBool;
-    // SAFETY: one load: of the address of the C library's variable, a byte of 0 or 1, or of null where it has none
-    // (before 2.32).
-    unsafe {
-        core::arch::asm!(
-            ".weak __libc_single_threaded",
-            "mov {alone}, qword ptr [rip + __libc_single_threaded@GOTPCREL]",
-            alone = out(reg) alone,
-            options(nostack, preserves_flags, readonly, pure),
-        );
-        alone
-            .as_ref()
-            .is_some_and(|alone| alone.load(Ordering::Relaxed))
-    }
+macro_rules! address_of {
+    ($name:literal) => {{
+        let address: *const c_void;
+        // SAFETY: one load, of a word that holds the address, or null.
+        unsafe {
+            core::arch::asm!(
+                concat!(".weak ", $name),
+                concat!("mov {address}, qword ptr [rip + ", $name, "@GOTPCREL]"),
+                address = out(reg) address,
+                options(nostack, preserves_flags, readonly, pure),
+            );
+        }
+        address
+    }};
 }
 
 #[cfg(not(all(target_arch = "x86_64", target_env = "gnu", not(miri))))]
+macro_rules! address_of {
+    ($name:literal) => {
+        core::ptr::null::<c_void>()
+    };
+}
+
+/// Whether the C library started no thread in this process. Its own fork then takes no lock either; false where it does not
+/// say.
 fn is_alone() -> bool {
-    false
+    let alone = address_of!("__libc_single_threaded").cast::<AtomicBool>();
+    // SAFETY: null, as before glibc 2.32, or the C library's variable, a byte of 0 or 1.
+    unsafe { alone.as_ref() }.is_some_and(|alone| alone.load(Ordering::Relaxed))
+}
+
+/// The lock of the C library's list of streams. A thread may take it again while it has it.
+struct Streams {
+    unlock: unsafe extern "C" fn(),
+    reset: unsafe extern "C" fn(),
+}
+
+impl Streams {
+    /// Takes the lock, where the C library lets others have it.
+    fn lock() -> Option<Self> {
+        let addresses = [
+            address_of!("_IO_list_lock"),
+            address_of!("_IO_list_unlock"),
+            address_of!("_IO_list_resetlock"),
+        ];
+        // SAFETY: null, or functions of glibc that take and return nothing.
+        let [lock, unlock, reset] = addresses.map(|at| unsafe {
+            core::mem::transmute::<*const c_void, Option<unsafe extern "C" fn()>>(at)
+        });
+        let (lock, unlock, reset) = (lock?, unlock?, reset?);
+        // SAFETY: `unlock` or `reset` ends it.
+        unsafe { lock() };
+        Some(Self { unlock, reset })
+    }
 }
 
 /// What this thread keeps, if it holds all locks.
@@ -166,12 +209,14 @@ extern "C" fn prepare() {
         return;
     }
     let signals = Blocked::new();
+    let streams = Streams::lock();
     REGISTRY.lock.lock_around_fork();
     for_each(|lock| lock.before());
     // SAFETY: the registry's lock is held.
     unsafe {
         *REGISTRY.fork.get() = Some(Fork {
             inner: 0,
+            streams,
             _signals: signals,
         });
     }
@@ -187,15 +232,58 @@ extern "C" fn in_parent() {
         Some(outer) if outer.inner > 0 => outer.inner -= 1,
         _ => {
             // Signals stay blocked until all locks are released.
-            let _fork = fork.take();
+            let fork = fork.take();
             for_each(|lock| lock.after());
             REGISTRY.forker.store(0, Ordering::Relaxed);
             REGISTRY.lock.unlock();
+            if let Some(fork) = &fork
+                && let Some(streams) = &fork.streams
+            {
+                // SAFETY: this thread took the lock.
+                unsafe { (streams.unlock)() };
+            }
         }
     }
 }
 
 extern "C" fn in_child() {
     GENERATION.fetch_add(1, Ordering::Relaxed);
+    // The C library resets the lock where it knows of threads. Twice is as good as once: the child has one thread.
+    if let Some(Some(fork)) = fork_of_this_thread()
+        && let Some(streams) = fork.streams.take()
+    {
+        // SAFETY: this thread took the lock, and no thread waits for it.
+        unsafe { (streams.reset)() };
+    }
     in_parent();
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn locks_that_stay_registered_keep_their_order() {
+        let locks = [(); 3].map(|()| <RawLock>::new(Rank::IdLedger));
+        for lock in &locks {
+            // SAFETY: it stays where it is until the end of the test.
+            assert!(unsafe { register(lock) });
+        }
+        let places = || {
+            REGISTRY.lock.lock();
+            // SAFETY: the registry's lock is held.
+            let entries = unsafe { &*REGISTRY.entries.get() };
+            let of = |lock| entries.iter().position(|&l| core::ptr::addr_eq(l, lock));
+            let places = locks.each_ref().map(|lock| of(&raw const *lock));
+            REGISTRY.lock.unlock();
+            places
+        };
+        unregister(&locks[1]);
+        let left = places();
+        assert!(left[0].is_some() && left[1].is_none(), "{left:?}");
+        assert!(left[0] < left[2], "{left:?}");
+        unregister(&locks[0]);
+        unregister(&locks[2]);
+        assert_eq!(places(), [None; 3]);
+    }
 }

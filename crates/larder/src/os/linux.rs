@@ -31,8 +31,8 @@ pub struct Linux;
 /// What keeps a memfd from becoming shorter or longer.
 const SIZE_SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW);
 
-/// Maps the whole memfd of another process, to read it. Refuses one whose size is not sealed: reading beyond a new end would end
-/// the process.
+/// Maps the whole memfd of another process, to read it. Refuses one whose size is not sealed, and one with no pages or with a part of one:
+/// reading beyond an end would end the process.
 pub(crate) fn map_sealed(fd: impl AsFd) -> Result<Span, OsError> {
     let failed = |call| move |e| OsError::new(call, 0, e);
     let seals = fs::fcntl_get_seals(&fd).map_err(failed("fcntl(GET_SEALS)"))?;
@@ -41,6 +41,9 @@ pub(crate) fn map_sealed(fd: impl AsFd) -> Result<Span, OsError> {
     }
     let size = fs::fstat(&fd).map_err(failed("fstat(memfd)"))?.st_size;
     let len = usize::try_from(size).map_err(|_| OsError::new("fstat(memfd)", 0, Errno::FBIG))?;
+    if len == 0 || !len.is_multiple_of(page_size()) {
+        return Err(OsError::new("mmap(whole pages)", len, Errno::INVAL));
+    }
     // SAFETY: a fresh mapping at an address of the kernel's choice; the mapping keeps the memfd alive.
     let at = unsafe {
         mm::mmap(

@@ -43,15 +43,16 @@ impl Span {
     /// ```
     ///
     /// # Panics
-    /// When the part does not lie inside.
+    /// When the part does not lie inside, or not among the addresses.
     #[must_use]
     pub fn part(self, offset: usize, len: usize) -> Self {
         assert!(
             offset.checked_add(len).is_some_and(|end| end <= self.len),
             "a part beyond its span"
         );
-        // SAFETY: offset lies inside the span (checked above), so the result is not null and does not wrap.
-        let at = unsafe { self.at.add(offset) };
+        // Not by an unsafe sum: safe code can make a span of any two numbers, with no memory behind it.
+        let addr = self.at.addr().checked_add(offset);
+        let at = self.at.with_addr(addr.expect("no such address"));
         Self { at, len }
     }
 
@@ -188,7 +189,8 @@ pub unsafe trait System: fmt::Debug + Send + Sync {
     fn reserve_hugetlb(&self, len: usize, size: HugePageSize) -> Result<Span, OsError>;
 
     /// Reserves accessible memory of a memfd, which other mappings and other processes can map too. Its size is sealed, so that no
-    /// holder of the descriptor can take memory from under another. The child of a fork does not have the mapping.
+    /// holder of the descriptor can make it end under another. But each holder can write the pages and punch holes into them, so the
+    /// processes trust one another. The child of a fork does not have the mapping.
     ///
     /// # Errors
     /// The kernel's refusal.
@@ -247,4 +249,19 @@ pub unsafe trait System: fmt::Debug + Send + Sync {
     /// # Errors
     /// The kernel's refusal; callers treat it as advice not taken.
     unsafe fn advise_huge(&self, span: Span, advice: HugeAdvice) -> Result<(), OsError>;
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use core::num::NonZeroUsize;
+
+    use super::*;
+
+    #[test]
+    #[should_panic(expected = "no such address")]
+    fn a_part_of_invented_numbers_does_not_wrap() {
+        let at = NonNull::without_provenance(NonZeroUsize::MAX);
+        let span = Span { at, len: 2 };
+        let _ = span.part(1, 1);
+    }
 }

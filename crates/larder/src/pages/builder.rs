@@ -229,7 +229,7 @@ impl PagePoolBuilder {
     /// Takes memory from a memfd, so that another process can read the pages in place: see
     /// [`SharedPages`](super::SharedPages). A page that goes back leaves the memfd, too.
     ///
-    /// The child of a fork does not have these pages, and must not use the pool.
+    /// The child of a fork does not have these pages. It may only drop its copies of the pool and of the buffers.
     ///
     /// ```
     /// # use larder::pages::PagePool;
@@ -442,6 +442,7 @@ impl PagePoolBuilder {
                 // A piece of a transparent huge page would split it.
                 in_part: self.backing != Backing::Huge,
                 beside: self.beside,
+                shared: self.backing == Backing::Shared,
             },
             stock: StockConfig {
                 rounds: self.magazine.0,
@@ -497,27 +498,26 @@ impl PagePoolBuilder {
             (None, None) => physical_memory().max(1 << 30),
         };
         let mut bytes = wanted.min(most).next_multiple_of(block);
-        match self.backing {
-            Backing::Hugetlb(size) => {
-                // The kernel takes the whole from its pool at once, so the limit is what is meant.
-                let bytes = self
-                    .reserve_bytes
-                    .or(self.limit_bytes)
-                    .unwrap_or(64 << 20)
-                    .min(most)
-                    .next_multiple_of(size.bytes());
-                return Ok((self.system.reserve_hugetlb(bytes, size)?, None));
-            }
-            Backing::Shared => {
-                let (span, descriptor) = self.system.reserve_shared(bytes)?;
-                return Ok((span, Some(descriptor)));
-            }
-            Backing::Private | Backing::Huge => {}
+        if let Backing::Hugetlb(size) = self.backing {
+            // The kernel takes the whole from its pool at once, so the limit is what is meant.
+            let bytes = self
+                .reserve_bytes
+                .or(self.limit_bytes)
+                .unwrap_or(64 << 20)
+                .min(most)
+                .next_multiple_of(size.bytes());
+            return Ok((self.system.reserve_hugetlb(bytes, size)?, None));
         }
         let align = HugePageSize::Mib2.bytes();
-        let span = loop {
-            match self.system.reserve(bytes, align) {
-                Ok(span) => break span,
+        let (span, descriptor) = loop {
+            let reserved = if self.backing == Backing::Shared {
+                let shared = self.system.reserve_shared(bytes);
+                shared.map(|(span, descriptor)| (span, Some(descriptor)))
+            } else {
+                self.system.reserve(bytes, align).map(|span| (span, None))
+            };
+            match reserved {
+                Ok(reserved) => break reserved,
                 // Less will do where addresses are limited (ulimit -v), if the caller did not set the size.
                 Err(_)
                     if self.reserve_bytes.is_none()
@@ -528,15 +528,16 @@ impl PagePoolBuilder {
                 Err(error) => return Err(error.into()),
             }
         };
-        let advice = if self.backing == Backing::Huge {
-            HugeAdvice::Want
-        } else {
-            HugeAdvice::Refuse
+        let advice = match self.backing {
+            Backing::Huge => HugeAdvice::Want,
+            // What a memfd gets is the machine's setting.
+            Backing::Shared => return Ok((span, descriptor)),
+            Backing::Private | Backing::Hugetlb(_) => HugeAdvice::Refuse,
         };
         // Advice that is not taken (a kernel without huge pages) costs speed and nothing else.
         // SAFETY: the span was just reserved and is not known to other code.
         let _ = unsafe { self.system.advise_huge(span, advice) };
-        Ok((span, None))
+        Ok((span, descriptor))
     }
 }
 

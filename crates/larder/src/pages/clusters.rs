@@ -17,7 +17,7 @@ use super::space::{Age, Grid, NoRun, Space, Taken};
 use crate::magazine::Supply;
 use crate::os::lock::order::{Rank, Ranked};
 use crate::os::lock::{Lock, RawLock};
-use crate::os::{Decommit, OsError, Span, System, coarse_now, page_size, usable_cpus};
+use crate::os::{Decommit, OsError, Span, System, coarse_now, fork, page_size, usable_cpus};
 
 #[path = "ahead.rs"]
 mod ahead;
@@ -80,6 +80,8 @@ pub(super) struct Clusters {
     in_part: bool,
     /// What goes back with the pages.
     beside: Option<Beside>,
+    /// The fork generation that has the pages, where its children do not.
+    only_in: Option<u32>,
     pub(super) counters: Counters,
 }
 
@@ -98,6 +100,8 @@ pub(super) struct ClustersConfig {
     pub(super) in_part: bool,
     /// Bytes beside each page, that go with it and that stay.
     pub(super) beside: Option<(usize, usize)>,
+    /// The child of a fork does not have the pages.
+    pub(super) shared: bool,
 }
 
 impl Clusters {
@@ -130,6 +134,7 @@ impl Clusters {
                 give_back: config.give_back,
                 in_part: config.in_part,
                 beside,
+                only_in: config.shared.then(fork::generation),
                 counters: Counters::default(),
             }),
             Err(error) => {
@@ -296,8 +301,16 @@ impl Clusters {
     /// # Safety
     /// No page is in any caller's hands.
     pub(super) unsafe fn release_all(&self) {
-        // SAFETY: the span is the whole reservation; the caller's promise. A refusal leaks addresses.
-        let _ = unsafe { self.system.release(self.span) };
+        if self.is_here() {
+            // SAFETY: the span is the whole reservation; the caller's promise. A refusal leaks addresses.
+            let _ = unsafe { self.system.release(self.span) };
+        }
+    }
+
+    /// Whether this process has the pages. What the child of a fork has mapped in place of shared ones is its own.
+    fn is_here(&self) -> bool {
+        self.only_in
+            .is_none_or(|generation| generation == fork::generation())
     }
 
     /// Pages that a fetch of `wanted` backs: a cluster. When as many threads as there are CPUs have pages in hand already,

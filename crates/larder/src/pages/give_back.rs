@@ -133,7 +133,9 @@ impl Clusters {
 
     /// Gives back units of so many blocks.
     fn release(&self, unit: usize, age: Age, most: usize) -> usize {
-        let Some(how) = self.give_back else { return 0 };
+        let Some(how) = self.give_back.filter(|_| self.is_here()) else {
+            return 0;
+        };
         let _moving = self.moving();
         let mut released = 0;
         let mut from = 0;
@@ -166,7 +168,8 @@ impl Clusters {
         mut from: usize,
         looks: usize,
     ) -> (usize, Option<usize>) {
-        let Some(how) = self.give_back.filter(|_| self.in_part) else {
+        let may = self.in_part && self.is_here();
+        let Some(how) = self.give_back.filter(|_| may) else {
             return (0, None);
         };
         let _moving = self.moving();

@@ -172,6 +172,11 @@ impl PagePool {
         self.inner.clusters.has_span(n)
     }
 
+    /// An error where the pool could not hold `n` neighbouring pages even if it had no other.
+    pub(crate) fn could_hold(&self, n: usize) -> Result<(), PoolError> {
+        self.inner.clusters.could_hold(n)
+    }
+
     /// As [`take_span`](Self::take_span), at a multiple of `align` bytes, a power of two, and whether all of it is zero. It is not
     /// populated.
     pub(crate) fn take_large(&self, n: usize, align: usize) -> Result<(usize, bool), PoolError> {

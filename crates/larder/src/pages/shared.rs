@@ -67,8 +67,8 @@ impl SharedPages {
     /// Maps a pool's memfd, to read it.
     ///
     /// # Errors
-    /// [`PoolError::System`]: `EPERM` for a memfd whose size is not sealed, since a shorter file would end the reader; `EINVAL` for a
-    /// descriptor of anything else; or there are no addresses.
+    /// [`PoolError::System`]: `EPERM` for a memfd whose size is not sealed, since a shorter file would end the reader; `EINVAL` for one
+    /// that is not whole pages, and for a descriptor of anything else; or there are no addresses.
     pub fn map(descriptor: impl AsFd) -> Result<Self, PoolError> {
         Ok(Self {
             span: map_sealed(descriptor)?,

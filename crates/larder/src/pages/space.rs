@@ -17,6 +17,10 @@ pub(super) use idle::Age;
 /// Blocks that are looked into for a short run before fresh pages are taken instead.
 const RUN_SEARCH: usize = 256;
 
+/// Blocks of the longest runs for which the space knows where to begin a search. A search for a longer one may pass runs of so many
+/// blocks, 4 MiB each, that are too short.
+const LONG: usize = 16;
+
 /// A set of block numbers, whose words lie outside of the pages.
 type BlockSet = Bitmap<MetaSlice<u64>>;
 
@@ -64,6 +68,22 @@ impl Grid {
     }
 }
 
+/// The first of the lowest `blocks` members of a set that follow one another; all members are below `end`. The search goes on where the
+/// last one for so many ended.
+fn next_blocks(
+    set: &BlockSet,
+    below: &mut [u32; LONG + 1],
+    blocks: usize,
+    end: usize,
+) -> Option<usize> {
+    let below = &mut below[blocks.min(LONG)];
+    let first = set.next_run(*below as usize, blocks);
+    if blocks <= LONG {
+        *below = first.unwrap_or(end) as u32;
+    }
+    first
+}
+
 /// Why there is no run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NoRun {
@@ -91,6 +111,8 @@ pub(super) struct Space {
     last: (usize, u64),
     /// For each number of pages: no block below has so many neighbours that are ready, but for blocks that are whole.
     no_run_below: [u32; BLOCK_PAGES + 1],
+    /// For each number of blocks: no run of so many begins below, of blocks that are here and of those that are also ready.
+    no_blocks_below: [[u32; LONG + 1]; 2],
     /// The first page that was never taken. Pages from here on are neither here nor out.
     frontier: usize,
     pages: usize,
@@ -120,6 +142,7 @@ impl Space {
             ahead: 0..0,
             last: (0, 0),
             no_run_below: [0; BLOCK_PAGES + 1],
+            no_blocks_below: [[0; LONG + 1]; 2],
             frontier: 0,
             pages: blocks * BLOCK_PAGES,
             resident: 0,
@@ -307,8 +330,10 @@ impl Space {
     }
 
     /// Whether there are blocks for `n` pages beside each other that are here as a whole, with pages that are ready.
-    pub(super) fn has_long_run(&self, n: usize) -> bool {
-        self.whole.next_run(0, n.div_ceil(BLOCK_PAGES)).is_some()
+    pub(super) fn has_long_run(&mut self, n: usize) -> bool {
+        let (blocks, end) = (n.div_ceil(BLOCK_PAGES), self.frontier / BLOCK_PAGES);
+        let [_, ready] = &mut self.no_blocks_below;
+        next_blocks(&self.whole, ready, blocks, end).is_some()
     }
 
     fn find_ready_run(&mut self, n: usize) -> Option<usize> {
@@ -395,6 +420,9 @@ impl Space {
         }
         self.out -= full.len() * BLOCK_PAGES;
         self.here.set_range(full.clone(), true);
+        if !full.is_empty() {
+            self.lengthen(full.clone());
+        }
         match backs {
             (ALL, _) => self.whole.set_range(full, true),
             (_, 0) => self.cold.set_range(full, true),
@@ -468,9 +496,30 @@ impl Space {
         None
     }
 
-    fn find_long_run(&self, n: usize) -> Option<usize> {
-        let first = self.here.next_run(0, n.div_ceil(BLOCK_PAGES))?;
+    fn find_long_run(&mut self, n: usize) -> Option<usize> {
+        let (blocks, end) = (n.div_ceil(BLOCK_PAGES), self.frontier / BLOCK_PAGES);
+        let [here, _] = &mut self.no_blocks_below;
+        let first = next_blocks(&self.here, here, blocks, end)?;
         Some(first * BLOCK_PAGES)
+    }
+
+    /// These blocks are here as a whole from now on. Runs with one of them are new: they are no longer than all that follow one
+    /// another there, and those of up to [`LONG`] blocks begin fewer than that before the first of these.
+    fn lengthen(&mut self, blocks: Range<usize>) {
+        let Range { mut start, mut end } = blocks;
+        let least = start.saturating_sub(LONG - 1);
+        while start > least && self.here.contains(start - 1) {
+            start -= 1;
+        }
+        while end - start < LONG && end < self.blocks.len() && self.here.contains(end) {
+            end += 1;
+        }
+        let n = (end - start).min(LONG);
+        for lengths in &mut self.no_blocks_below {
+            for below in &mut lengths[..=n] {
+                *below = (*below).min(start as u32);
+            }
+        }
     }
 
     fn take_frontier(&mut self, n: usize) -> Option<Taken> {
@@ -553,6 +602,9 @@ impl Space {
         self.whole.set(b, ready && now.is_whole());
         self.here.set(b, now.is_whole());
         self.cold.set(b, now.cold() != 0);
+        if now.is_whole() && !before.is_whole() {
+            self.lengthen(b..b + 1);
+        }
     }
 
     /// Checks everything that can be derived against what it is derived from.
@@ -588,6 +640,16 @@ impl Space {
                 assert!(
                     !missed || find_run(block.ready(), n).is_none(),
                     "block {b}, {n}"
+                );
+            }
+        }
+        let sets = [&self.here, &self.whole];
+        for (set, below) in sets.into_iter().zip(&self.no_blocks_below) {
+            for (n, &below) in below.iter().enumerate().skip(2) {
+                let first = set.next_run(0, n);
+                assert!(
+                    first.is_none_or(|first| first >= below as usize),
+                    "{n} blocks from {first:?} on"
                 );
             }
         }

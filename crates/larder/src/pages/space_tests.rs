@@ -218,6 +218,54 @@ proptest! {
     }
 }
 
+proptest! {
+    /// Against a search that looks at every page.
+    #[test]
+    fn a_long_run_is_the_first_that_fits(
+        ops in proptest::collection::vec((any::<usize>(), 1_usize..1300, any::<bool>()), 1..150)
+    ) {
+        const BLOCKS: usize = 64;
+        let mut space = space(BLOCKS);
+        let mut out: Vec<Range<usize>> = Vec::new();
+        let mut is_here = [false; BLOCKS * BLOCK_PAGES];
+        for (nth, n, takes) in ops {
+            if takes || out.is_empty() {
+                let blocks = n.div_ceil(BLOCK_PAGES);
+                let fits = |b: &usize| {
+                    let pages = b * BLOCK_PAGES..(b + blocks) * BLOCK_PAGES;
+                    is_here[pages].iter().all(|here| *here)
+                };
+                let first = (0..=BLOCKS - blocks).find(fits).map(|b| b * BLOCK_PAGES);
+                let has_ready = space.whole.next_run(0, blocks).is_some();
+                let frontier = space.frontier;
+                if n > BLOCK_PAGES {
+                    prop_assert_eq!(space.has_long_run(n), has_ready);
+                }
+                match space.take_run(n, Grid::ALL, usize::MAX) {
+                    Ok(taken) => {
+                        if n > BLOCK_PAGES {
+                            prop_assert_eq!(taken.pages.start, first.unwrap_or(frontier));
+                        }
+                        is_here[taken.pages.clone()].fill(false);
+                        out.push(taken.pages);
+                    }
+                    Err(_) => {
+                        prop_assert_eq!(first, None);
+                    }
+                }
+            } else {
+                let pages = out.swap_remove(nth % out.len());
+                is_here[pages.clone()].fill(true);
+                match nth % 4 {
+                    0 => space.put_cold(pages, true, 0),
+                    _ => space.put(pages, false, 0),
+                }
+            }
+            space.check();
+        }
+    }
+}
+
 /// The system takes pages that were taken out for it, or does not.
 fn give(
     space: &mut Space,
@@ -382,6 +430,29 @@ fn long_runs_use_whole_neighbours() {
         }
     );
     assert_eq!(space.take_run(130, Grid::ALL, 130), Err(NoRun::Place));
+}
+
+#[test]
+fn holes_that_are_too_short_for_a_long_run_are_passed_once() {
+    let mut space = space(64);
+    let take = |space: &mut Space, n| space.take_run(n, Grid::ALL, usize::MAX).unwrap().pages;
+    let runs: Vec<_> = (0..20).map(|_| take(&mut space, 80)).collect();
+    for run in runs.iter().step_by(2) {
+        space.put(run.clone(), false, 0);
+    }
+    let looks_from = |space: &Space| space.no_blocks_below[0][2];
+    assert_eq!(take(&mut space, 100), 1600..1700);
+    assert_eq!(looks_from(&space), 1600 / 64);
+    // Another hole that is too short changes nothing, and one that is long enough is found.
+    let block = space.take_at(320, 64, 0).unwrap().pages;
+    space.put(block, false, 0);
+    assert_eq!(take(&mut space, 100), 1700..1800);
+    assert_eq!(looks_from(&space), 1700 / 64);
+    space.put(runs[3].clone(), false, 0);
+    assert_eq!(looks_from(&space), 3);
+    assert_eq!(take(&mut space, 100), 192..292);
+    assert_eq!(take(&mut space, 100), 1800..1900);
+    assert_eq!(looks_from(&space), 1800 / 64);
 }
 
 #[test]

@@ -60,6 +60,17 @@ impl Clusters {
         }
     }
 
+    /// An error where the limit or the reservation has fewer than `n` pages in all.
+    pub(in crate::pages) fn could_hold(&self, n: usize) -> Result<(), PoolError> {
+        if n > self.span.len / self.page {
+            Err(self.exhausted(n))
+        } else if n > self.limit_pages() {
+            Err(self.limit(n))
+        } else {
+            Ok(())
+        }
+    }
+
     /// Address of the first of `n` neighbouring pages, a multiple of `align`, which is a power of two; and whether all of them are zero.
     /// They are not populated: a program may never touch all of a long run.
     pub(in crate::pages) fn take_large(

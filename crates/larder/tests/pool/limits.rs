@@ -1,11 +1,13 @@
 //! Limits and sizes from nothing to absurd: each is kept exactly, or refused by name.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::common::*;
 use larder::os::rseq::Mode;
-use larder::os::{HugePageSize, page_size};
+use larder::os::testing::{Call, Failing, Hooked};
+use larder::os::{HugePageSize, Linux, page_size};
 use larder::pages::{ClusterSize, HelperConfig, MAX_CLUSTER_PAGES, PagePool, PoolError};
 
 #[test]
@@ -57,6 +59,25 @@ fn limits_from_nothing_to_everything() {
     {
         Ok(pool) => assert!(pool.get().is_ok()),
         Err(error) => assert!(matches!(error, PoolError::System(_)), "{error}"),
+    }
+}
+
+#[test]
+fn where_addresses_are_short_a_pool_makes_do_with_half_of_them() {
+    for shared in [false, true] {
+        let reserved = |refusals| {
+            let system = Hooked::new(Linux, Failing::only(Call::Reserve, 0, refusals));
+            let pages = PagePool::builder()
+                .ignore_environment()
+                .system(Arc::new(system))
+                .limit_bytes(100 << 20);
+            let pages = if shared { pages.shared() } else { pages };
+            match pages.build().unwrap().get_run(usize::MAX) {
+                Err(PoolError::Exhausted { reserved, .. }) => reserved,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(reserved(0), 2 * reserved(1), "shared: {shared}");
     }
 }
 

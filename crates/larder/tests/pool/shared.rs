@@ -6,7 +6,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Stdio};
 
-use crate::common::{command, role};
+use crate::common::fork::fork;
+use crate::common::{alone, builder, command, role};
+use larder::os::page_size;
 use larder::pages::{PagePool, PoolError, SharedPages};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -202,6 +204,58 @@ fn a_descriptor_whose_size_may_change_is_refused() {
     let pool = pool();
     let shrunk = rustix::fs::ftruncate(pool.descriptor().unwrap(), 0);
     assert!(shrunk.is_err(), "the size is sealed");
+}
+
+#[test]
+fn a_memfd_that_is_not_whole_pages_is_refused() {
+    use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    for bytes in [0, 5000] {
+        let memfd = memfd_create("odd", flags).unwrap();
+        ftruncate(&memfd, bytes).unwrap();
+        fcntl_add_seals(&memfd, SealFlags::SHRINK | SealFlags::GROW).unwrap();
+        let refused = SharedPages::map(&memfd).unwrap_err();
+        assert!(
+            matches!(refused, PoolError::System(error) if error.raw_os_error() == libc::EINVAL),
+            "{refused}"
+        );
+        assert!(refused.to_string().contains("whole pages"), "{refused}");
+    }
+}
+
+/// The child of a fork does not have the pages: what it maps at their addresses is its own, and stays when its copy of the pool goes.
+#[test]
+fn a_child_keeps_what_it_maps_where_the_pages_are() {
+    alone("a_child_keeps_what_it_maps_where_the_pages_are", |mode| {
+        let pages = builder(mode).shared().limit_bytes(1 << 20);
+        let pool = pages.build().unwrap();
+        let page = pool.get().unwrap();
+        let at = page.as_ptr().cast_mut();
+        drop(page);
+        let status = fork(|| {
+            // SAFETY: a fresh mapping, which replaces none. It is shared, so that a hole in it shows.
+            let mapped = unsafe {
+                libc::mmap(
+                    at.cast(),
+                    page_size(),
+                    libc::PROT_READ | libc::PROT_WRITE,
+                    libc::MAP_SHARED | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE,
+                    -1,
+                    0,
+                )
+            };
+            assert_eq!(mapped.cast::<u8>(), at, "nothing is there");
+            // SAFETY: just mapped.
+            unsafe { at.write(7) };
+            // SAFETY: the child's copy, used once.
+            let pool = unsafe { core::ptr::read(&raw const pool) };
+            pool.trim();
+            drop(pool);
+            // SAFETY: as above. Where the mapping is gone, a signal ends the child.
+            assert_eq!(unsafe { at.read_volatile() }, 7, "it is the child's");
+        });
+        assert_eq!(status, 0, "mode {mode}");
+    });
 }
 
 #[test]

@@ -53,6 +53,8 @@ pub(super) struct Table {
     lock: RawLock,
     /// One more than the highest number that was ever taken.
     top: AtomicUsize,
+    /// No number that is not kept is free below this one. Changed under the lock.
+    lowest: AtomicUsize,
     /// Fork generation in which the visitors were counted.
     generation: AtomicU32,
     memory: MetaRegion,
@@ -106,6 +108,7 @@ impl Table {
         Ok(Self {
             lock: RawLock::new(Rank::CacheTable),
             top: AtomicUsize::new(KEPT + 1),
+            lowest: AtomicUsize::new(KEPT + 1),
             generation: AtomicU32::new(fork::generation()),
             memory,
         })
@@ -119,8 +122,10 @@ impl Table {
     pub(super) fn take(&self) -> Option<u16> {
         self.locked(|| {
             let top = self.top.load(Ordering::Relaxed);
-            let free = (KEPT + 1..top).find(|&n| get(&self.entry(n).state) == FREE);
+            let lowest = self.lowest.load(Ordering::Relaxed);
+            let free = (lowest..top).find(|&n| get(&self.entry(n).state) == FREE);
             let number = free.or((top <= MOST_CACHES).then_some(top))?;
+            self.lowest.store(number + 1, Ordering::Relaxed);
             self.top.store(top.max(number + 1), Ordering::Relaxed);
             set(&self.entry(number).state, TAKEN);
             u16::try_from(number).ok()
@@ -170,7 +175,13 @@ impl Table {
 
     /// A number is free, whose cache is gone.
     pub(super) fn give_back(&self, number: u16) {
-        self.locked(|| set(&self.entry(number as usize).state, FREE));
+        let number = usize::from(number);
+        self.locked(|| {
+            set(&self.entry(number).state, FREE);
+            if (KEPT + 1..self.lowest.load(Ordering::Relaxed)).contains(&number) {
+                self.lowest.store(number, Ordering::Relaxed);
+            }
+        });
     }
 
     /// Calls `f` with the block of the cache that has the lowest number from `from` on, and says that number; `None` when
@@ -217,11 +228,11 @@ impl Table {
         })
     }
 
-    /// In the child of a fork only the visits of its one thread are left. The caller holds the lock.
-    pub(super) fn after_fork(&self) {
+    /// In the child of a fork only the visits of its one thread are left. Says whether this is one. The caller holds the lock.
+    pub(super) fn after_fork(&self) -> bool {
         let now = fork::generation();
         if self.generation.swap(now, Ordering::Relaxed) == now {
-            return;
+            return false;
         }
         for (number, _) in self.filled(1) {
             let entry = self.entry(number as usize);
@@ -240,6 +251,7 @@ impl Table {
             }
             at = link.outer;
         }
+        true
     }
 
     /// The block of a cache that was left and has no visitor: no thread finds it from now on. The caller holds the lock.
@@ -314,6 +326,8 @@ mod tests {
             table.give_back(number(n).unwrap());
         }
         assert_eq!([(); 3].map(|()| take()), [1, 2, 4].map(number));
+        let lowest = table.lowest.load(Ordering::Relaxed);
+        assert_eq!(lowest, KEPT + 5, "those below are not looked at again");
     }
 
     #[test]
