@@ -2143,8 +2143,8 @@ larder_status larder_family_maintain(const struct larder_family *family,
                                      size_t *bytes);
 
 /**
- * Gives back, now, everything that is neither in use nor in a handle or heap. `bytes`, which may be NULL, gets the bytes of slabs
- * that went to the pool.
+ * Gives back, now, everything that is neither in use nor in a handle or heap. `bytes`, which may be NULL, gets the bytes of pages
+ * that went to the system.
  *
  * # Safety
  * `family` is NULL or a live family; `bytes` is NULL or can be written.

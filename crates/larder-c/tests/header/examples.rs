@@ -440,3 +440,29 @@ fn the_shared_library_exports_its_functions_and_nothing_else() {
     let others: Vec<_> = names.iter().filter(|n| !n.starts_with("larder_")).collect();
     assert!(others.is_empty(), "{others:?}");
 }
+
+/// The kernel reads the addresses of its restartable sequences, and helper threads run in it.
+#[test]
+fn the_shared_library_stays_when_a_program_closes_it() {
+    if !has("cc") {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let (source, program) = (dir.path().join("close.c"), dir.path().join("close"));
+    let text = "
+        #include <dlfcn.h>
+        int main(int argc, char **argv) {
+          void *library = argc == 2 ? dlopen(argv[1], RTLD_NOW) : 0;
+          if (!library || dlclose(library)) return 1;
+          return dlopen(argv[1], RTLD_NOW | RTLD_NOLOAD) ? 0 : 2;
+        }
+    ";
+    std::fs::write(&source, text).unwrap();
+    must(
+        Command::new("cc")
+            .arg(&source)
+            .args(["-ldl", "-o"])
+            .arg(&program),
+    );
+    must(Command::new(&program).arg(library("so")));
+}

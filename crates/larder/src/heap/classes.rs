@@ -125,6 +125,11 @@ impl Classes {
         self.shared.checker.is_some()
     }
 
+    /// Whether a heap may keep a run that it frees: none that a checker knows, nor one that ends with the classes.
+    pub(super) fn lets_keep(&self) -> bool {
+        !self.is_checked() && self.shared.large.is_none()
+    }
+
     /// The family.
     ///
     /// See the [example](Self#examples).
@@ -438,11 +443,14 @@ impl Classes {
         if let Some(checker) = self.checker() {
             return checker.alloc(layout, false, Origin::Malloc);
         }
-        let (family, bytes) = (&self.shared.family, layout.size().max(1));
-        Ok(match &self.shared.large {
-            None => family.get_large(bytes, layout.align()),
-            Some(list) => family.get_large_in(list, bytes, layout.align()),
-        }?)
+        self.take_large(layout, Family::get_large)
+    }
+
+    /// As [`alloc_large`](Self::alloc_large) of classes that are not checked, for a caller that a shorter run serves, too: nothing is
+    /// reclaimed for it.
+    #[cold]
+    pub(super) fn try_alloc_large(&self, layout: Layout) -> Result<NonNull<u8>, AllocError> {
+        self.take_large(layout, Family::try_get_large)
     }
 
     #[cold]
@@ -450,10 +458,19 @@ impl Classes {
         if let Some(checker) = self.checker() {
             return checker.alloc(layout, true, Origin::Malloc);
         }
+        self.take_large(layout, Family::get_large_zeroed)
+    }
+
+    /// A large object that `get` takes; it ends with the classes where these end theirs.
+    fn take_large(
+        &self,
+        layout: Layout,
+        get: impl FnOnce(&Family, usize, usize) -> Result<NonNull<u8>, ObjectError>,
+    ) -> Result<NonNull<u8>, AllocError> {
         let (family, bytes) = (&self.shared.family, layout.size().max(1));
         Ok(match &self.shared.large {
-            None => family.get_large_zeroed(bytes, layout.align()),
-            Some(list) => family.get_large_zeroed_in(list, bytes, layout.align()),
+            None => get(family, bytes, layout.align()),
+            Some(list) => family.get_large_in(list, bytes, layout.align(), get),
         }?)
     }
 

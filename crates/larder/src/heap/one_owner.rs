@@ -561,7 +561,7 @@ impl Heap {
     /// Before a run of so many bytes is given back: from now on such runs may be kept, if the family's heaps keep little.
     fn let_keep(&self, bytes: usize) {
         let kept = self.kept();
-        if bytes > kept.most && !self.classes.is_checked() {
+        if bytes > kept.most && self.classes.lets_keep() {
             let most = bytes.next_power_of_two();
             if self.classes.family().let_keep(most - kept.most) {
                 kept.most = most;
@@ -941,8 +941,7 @@ impl Heap {
     ) -> Result<T, AllocError> {
         match f() {
             Err(AllocError::Memory(_))
-                if self.stats().stocked_bytes > 0
-                    && bytes <= self.classes.family().pool().limit_bytes() =>
+                if self.stats().stocked_bytes > 0 && self.pool_could_hold(bytes) =>
             {
                 self.trim();
                 f()
@@ -1004,6 +1003,26 @@ impl Heap {
         layout: Layout,
         zeroed: bool,
     ) -> Result<NonNull<u8>, AllocError> {
+        match zeroed {
+            true => self.alloc_run_by(Classes::alloc_large_zeroed, layout, zeroed),
+            false => self.alloc_run_by(Classes::alloc_large, layout, zeroed),
+        }
+    }
+
+    /// As [`alloc_run`](Self::alloc_run), for a caller that a shorter run serves, too: nothing is reclaimed for it.
+    #[cold]
+    pub(super) fn try_alloc_run(&self, layout: Layout) -> Result<NonNull<u8>, AllocError> {
+        self.alloc_run_by(Classes::try_alloc_large, layout, false)
+    }
+
+    /// The run that is kept, or a longer one, unless it is to be zero; else one that `take` takes.
+    #[cold]
+    fn alloc_run_by(
+        &self,
+        take: fn(&Classes, Layout) -> Result<NonNull<u8>, AllocError>,
+        layout: Layout,
+        zeroed: bool,
+    ) -> Result<NonNull<u8>, AllocError> {
         self.upkeep_if_due();
         let bytes = layout
             .size()
@@ -1015,20 +1034,14 @@ impl Heap {
         // It may be a part of what is taken now.
         self.end_kept();
         let room = self.account().room(bytes)?;
-        let object = if zeroed {
-            self.spare_for_run(bytes, layout.align());
-            self.classes.alloc_large_zeroed(layout)
-        } else {
-            let long = Some(run_bytes(bytes)).filter(|&long| long <= room);
-            let long = long.and_then(|long| Layout::from_size_align(long, layout.align()).ok());
-            let long = long.unwrap_or(layout);
-            self.spare_for_run(long.size(), long.align());
-            match self.classes.alloc_large(long) {
-                // Memory is short: no more than there must be.
-                Err(_) if long.size() > bytes => self.classes.alloc_large(layout),
-                object => object,
-            }
-        }?;
+        let long = Some(run_bytes(bytes)).filter(|&long| !zeroed && bytes < long && long <= room);
+        let long = long.and_then(|long| Layout::from_size_align(long, layout.align()).ok());
+        self.spare_for_run(long.map_or(bytes, |long| long.size()), layout.align());
+        let object = match long.and_then(|long| self.classes.try_alloc_large(long).ok()) {
+            Some(object) => object,
+            // For no more than this, memory is reclaimed.
+            None => take(&self.classes, layout)?,
+        };
         let bytes = self.classes.family().large_bytes(object).unwrap_or(bytes);
         self.account().take_large(bytes);
         self.warn();
@@ -1161,6 +1174,12 @@ impl Heap {
         } else if !self.has_pages(bytes) {
             self.spare(bytes);
         }
+    }
+
+    /// Whether so many bytes fit the pool, were nothing else in it.
+    fn pool_could_hold(&self, bytes: usize) -> bool {
+        let pages = bytes.div_ceil(crate::os::page_size());
+        self.classes().family().pool().could_hold(pages).is_ok()
     }
 
     fn has_pages(&self, bytes: usize) -> bool {
@@ -1706,6 +1725,22 @@ mod tests {
         // SAFETY: as above.
         unsafe { heap.dealloc(run, layout(2 * unit)) };
         assert_eq!(nothing.pool().stats().out_bytes, 0);
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "an interpreter takes minutes for so many bytes")]
+    fn a_private_heap_leaves_others_the_room_to_keep_a_run() {
+        let family = Family::builder()
+            .cached_bytes(32 << 20)
+            .interval(core::time::Duration::MAX)
+            .build()
+            .unwrap();
+        let private = Heap::new(&Classes::plain(&family, true));
+        let heap = Heap::new(&Classes::plain(&family, false));
+        swing(&private, mib(32), 1, 1);
+        assert_eq!(private.stats().stocked_bytes, 0, "its runs end with it");
+        swing(&heap, mib(32), 1, 1);
+        assert_eq!(heap.stats().stocked_bytes, 32 << 20);
     }
 
     #[test]

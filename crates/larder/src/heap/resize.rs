@@ -25,7 +25,7 @@ struct Had {
 trait Source {
     fn classes(&self) -> &Classes;
     fn take(&self, layout: Layout) -> Result<NonNull<u8>, AllocError>;
-    /// A run of pages.
+    /// A run of pages, where a shorter one serves, too.
     fn take_run(&self, layout: Layout) -> Result<NonNull<u8>, AllocError>;
     /// # Safety
     /// The object was given up, and goes back to this class.
@@ -46,7 +46,7 @@ impl Source for Heap {
         self.alloc(layout)
     }
     fn take_run(&self, layout: Layout) -> Result<NonNull<u8>, AllocError> {
-        self.alloc_run(layout, false)
+        self.try_alloc_run(layout)
     }
     unsafe fn give(&self, object: NonNull<u8>, class: Option<usize>) {
         match class {
@@ -73,7 +73,7 @@ impl Source for Classes {
         self.alloc(layout)
     }
     fn take_run(&self, layout: Layout) -> Result<NonNull<u8>, AllocError> {
-        self.alloc_large(layout)
+        self.try_alloc_large(layout)
     }
     unsafe fn give(&self, object: NonNull<u8>, class: Option<usize>) {
         match class {

@@ -130,8 +130,8 @@ const COLOURS: usize = 4096 / size_of::<Slot>();
 const APART: usize = 64;
 
 /// Where the slots of the next CPU layer begin in their region, in bytes below a page. Regions begin at pages, so without it the
-/// slots that one CPU has on all CPU layers would meet in the same few sets of its caches: with 40 size classes there are more
-/// of them than the cache has ways.
+/// slots that one CPU has on all CPU layers would meet in the same few sets of its caches: there is one for each size class, and the
+/// cache has fewer ways.
 fn colour() -> usize {
     use core::sync::atomic::AtomicUsize;
     touched_at_start! {

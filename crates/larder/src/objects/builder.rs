@@ -72,7 +72,17 @@ impl Default for Callbacks {
 /// assert_eq!(cache.stats().name.as_str(), "packet");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug, Clone, Copy)]
+///
+/// It makes one cache: two of the same callbacks would both end their `data`.
+///
+/// ```compile_fail
+/// # use larder::objects::{Family, RawCache};
+/// # let family = Family::new()?;
+/// let options = RawCache::builder(std::alloc::Layout::new::<u64>());
+/// let caches = (options.build(&family)?, options.build(&family)?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
 pub struct RawCacheBuilder {
     pub(super) config: Config,
     pub(super) construct: Option<unsafe fn(NonNull<u8>, *mut ()) -> bool>,
@@ -212,8 +222,9 @@ impl RawCacheBuilder {
     ///
     /// # Safety
     /// The functions may be called with this `data` from any thread, several at once, until `end` is. Without `end` the user
-    /// cannot know when the last call returns, so `data` must live as long as the family. They do with an object only what
-    /// fits its layout, and the destructor accepts any object that the constructor made, whatever its users did with it.
+    /// cannot know when the last call returns, so `data` must live as long as the family. No other cache has the same `end`
+    /// with the same `data`. They do with an object only what fits its layout, and the destructor accepts any object that the
+    /// constructor made, whatever its users did with it.
     #[must_use]
     pub unsafe fn callbacks(mut self, callbacks: Callbacks) -> Self {
         let Callbacks {

@@ -19,7 +19,8 @@ impl Family {
     /// pool, and pages that the pool has not needed for its decay time to the system. Returns bytes of slabs that went.
     ///
     /// Unused memory is gone after two calls, a decay time apart. Slow paths call it by themselves when the
-    /// interval is over; see also [`start_helper`](Self::start_helper).
+    /// interval is over; see also [`start_helper`](Self::start_helper), whose thread alone also looks whether the machine is short of
+    /// memory.
     ///
     /// ```
     /// use larder::objects::{Family, ObjectCache};
@@ -37,7 +38,7 @@ impl Family {
         bytes
     }
 
-    /// Gives everything back that is not in use and not in a handle, now. Returns bytes of slabs that went.
+    /// Gives everything back that is not in use and not in a handle, now. Returns bytes of pages that went to the system.
     ///
     /// ```
     /// use std::alloc::Layout;
@@ -51,9 +52,9 @@ impl Family {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn trim(&self) -> usize {
-        let bytes = self.inner.each_cache(|cache| cache.trim());
-        self.inner.pool.trim();
-        bytes
+        // Slabs go to the pool first, and count there.
+        self.inner.each_cache(|cache| cache.trim());
+        self.inner.pool.trim()
     }
 }
 
@@ -187,7 +188,9 @@ impl Inner {
         });
         self.each_cache(|cache| {
             visited();
-            cache.trim()
+            // The caller wants an object of another cache: see `upkeep_if_due`.
+            let trimmed = catch_unwind(AssertUnwindSafe(|| cache.trim()));
+            trimmed.unwrap_or(0)
         });
         self.pool.trim();
         true
@@ -211,7 +214,9 @@ impl fork::Around for Inner {
     }
 
     fn after(&self) {
-        self.table.after_fork();
+        if self.table.after_fork() {
+            self.bound.forget_heaps();
+        }
         self.meta.raw_lock().unlock();
         self.links.raw().unlock();
         for (_, block) in self.table.filled(1) {

@@ -54,7 +54,7 @@ pub enum ObjectError<E = Infallible> {
     /// The system gave no memory for what must be known of a cache or a slab.
     #[error("object cache: {0}")]
     System(OsError),
-    /// The constructor of a [`RawCache`](super::RawCache) refused, or it panicked.
+    /// The constructor of a [`RawCache`](super::RawCache) refused.
     #[error("object cache: the constructor failed")]
     Refused,
     /// A typed constructor's error.

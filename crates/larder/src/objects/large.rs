@@ -28,7 +28,16 @@ impl Family {
     /// # Errors
     /// No bytes, an alignment that is none, or no such run.
     pub fn get_large(&self, bytes: usize, align: usize) -> Result<NonNull<u8>, ObjectError> {
-        self.take_large(bytes, align).map(|(at, _)| at)
+        self.take_large(bytes, align, true).map(|(at, _)| at)
+    }
+
+    /// As [`get_large`](Self::get_large), for a caller that a shorter run serves, too: nothing is reclaimed for it.
+    pub(crate) fn try_get_large(
+        &self,
+        bytes: usize,
+        align: usize,
+    ) -> Result<NonNull<u8>, ObjectError> {
+        self.take_large(bytes, align, false).map(|(at, _)| at)
     }
 
     /// As [`get_large`](Self::get_large), with all bytes zero; what the system has just given is not written again,
@@ -48,7 +57,7 @@ impl Family {
     /// # Errors
     /// As for [`get_large`](Self::get_large).
     pub fn get_large_zeroed(&self, bytes: usize, align: usize) -> Result<NonNull<u8>, ObjectError> {
-        let (at, zero) = self.take_large(bytes, align)?;
+        let (at, zero) = self.take_large(bytes, align, true)?;
         if !zero {
             // SAFETY: just taken, with at least this many bytes, in whole pages.
             unsafe { self.make_zero(at, bytes) };
@@ -56,19 +65,27 @@ impl Family {
         Ok(at)
     }
 
-    /// A run, and whether all of it is zero.
-    fn take_large(&self, bytes: usize, align: usize) -> Result<(NonNull<u8>, bool), ObjectError> {
+    /// A run, and whether all of it is zero. Where memory is short, it is reclaimed for a run that is `needed`.
+    fn take_large(
+        &self,
+        bytes: usize,
+        align: usize,
+        needed: bool,
+    ) -> Result<(NonNull<u8>, bool), ObjectError> {
         let inner = &*self.inner;
         let pages = bytes.div_ceil(page_size());
         if bytes == 0 || !align.is_power_of_two() {
             return Err(ObjectError::Pages(PoolError::EmptyRun));
         }
-        if u32::try_from(pages).is_err() {
-            let reserved = inner.pool.ground().0.len;
-            return Err(ObjectError::Pages(PoolError::Exhausted { pages, reserved }));
-        }
+        // To reclaim memory for more would be in vain. No pool has more pages than 32 bits count.
+        inner.pool.could_hold(pages)?;
         let take = || inner.pool.take_large(pages, align);
-        let (at, zero) = inner.patiently(take, |_| true)?;
+        let (at, zero) = if needed {
+            inner.patiently(take, |_| true)?
+        } else {
+            inner.upkeep_if_due();
+            take()?
+        };
         let first = inner.map.page(at);
         if pages > 1 {
             // On no list.

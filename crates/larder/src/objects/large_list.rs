@@ -24,38 +24,21 @@ pub(crate) struct LargeList {
 }
 
 impl Family {
-    /// As [`get_large`](Self::get_large), with an object that ends with `list`; it has two pages at least.
+    /// An object that `get` takes, [`get_large`](Self::get_large) or a relative, and that ends with `list`; it has two pages at least.
     pub(crate) fn get_large_in(
         &self,
         list: &LargeList,
         bytes: usize,
         align: usize,
-    ) -> Result<NonNull<u8>, ObjectError> {
-        self.listed(list, |bytes| self.get_large(bytes, align), bytes)
-    }
-
-    /// As [`get_large_zeroed`](Self::get_large_zeroed), likewise.
-    pub(crate) fn get_large_zeroed_in(
-        &self,
-        list: &LargeList,
-        bytes: usize,
-        align: usize,
-    ) -> Result<NonNull<u8>, ObjectError> {
-        self.listed(list, |bytes| self.get_large_zeroed(bytes, align), bytes)
-    }
-
-    fn listed(
-        &self,
-        list: &LargeList,
-        get: impl FnOnce(usize) -> Result<NonNull<u8>, ObjectError>,
-        bytes: usize,
+        get: impl FnOnce(&Self, usize, usize) -> Result<NonNull<u8>, ObjectError>,
     ) -> Result<NonNull<u8>, ObjectError> {
         let inner = &*self.inner;
         let (meta, map) = (&inner.meta, &inner.map);
         let head = list.head(inner)?;
         let number = meta.take(NODE)?;
         // The node's number stands beside the second page.
-        let at = get(bytes.max(crate::os::page_size() + 1)).inspect_err(|_| {
+        let bytes = bytes.max(crate::os::page_size() + 1);
+        let at = get(self, bytes, align).inspect_err(|_| {
             // SAFETY: taken above, and not used.
             unsafe { meta.put(number, NODE) };
         })?;

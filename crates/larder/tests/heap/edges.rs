@@ -4,13 +4,16 @@ use std::alloc::Layout;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
+use crate::common::alone;
+use crate::common::fork::fork;
 use larder::heap::{AllocError, Classes, Heap};
 use larder::internal::heap::MAX_SMALL;
 use larder::objects::Family;
 use larder::os::testing::{Call, Hook, Hooked};
 use larder::os::{Linux, OsError, page_size};
-use larder::pages::PagePool;
+use larder::pages::{PagePool, PagePoolBuilder};
 
 fn layout(size: usize) -> Layout {
     Layout::from_size_align(size, 8).unwrap()
@@ -617,6 +620,99 @@ fn a_lasting_refusal_is_an_error_for_each_object() {
     assert!(refused > 20 && came == 0, "{refused} refused, {came} came");
     let (_, came) = with_refusals(20, usize::MAX, false);
     assert!((1..ASKED).contains(&came), "{came} came");
+}
+
+#[test]
+fn nothing_is_reclaimed_for_more_than_is_needed_or_could_be_had() {
+    static SHORT: AtomicUsize = AtomicUsize::new(0);
+    let family = |pages: PagePoolBuilder| {
+        Family::builder()
+            .pages(pages.ignore_environment().decay(Duration::MAX))
+            .interval(Duration::MAX)
+            .on_shortage(|| {
+                SHORT.fetch_add(1, Ordering::Relaxed);
+                false
+            })
+            .build()
+            .unwrap()
+    };
+    let limited = || family(PagePool::builder().limit_bytes(100 << 20));
+    let reserved = || family(PagePool::builder().reserve_bytes(64 << 20));
+    let mib = |n: usize| layout(n << 20);
+    // A run gets one of few lengths, here 80 MiB, where there is so much.
+    let heap = Heap::new(&Classes::new(&limited()));
+    for n in [25, 66] {
+        heap.alloc(mib(n)).unwrap();
+    }
+    assert_eq!(SHORT.load(Ordering::Relaxed), 0, "66 MiB fit");
+    // One that moves to grow gets half as much again.
+    for by_heap in [true, false] {
+        let classes = Classes::new(&limited());
+        let heap = Heap::new(&classes);
+        let [object, _behind] = [30, 5].map(|n| match by_heap {
+            true => heap.alloc(mib(n)).unwrap(),
+            false => classes.alloc(mib(n)).unwrap(),
+        });
+        // SAFETY: taken above with this layout, and not used afterwards.
+        let moved = unsafe {
+            match by_heap {
+                true => heap.realloc(object, mib(30), mib(50)),
+                false => classes.realloc(object, mib(30), mib(50)),
+            }
+        };
+        assert_ne!(moved.unwrap(), object, "its neighbour is in use");
+        assert_eq!(SHORT.load(Ordering::Relaxed), 0, "50 MiB fit");
+    }
+    // What is more than the limit, or the reservation, would fit in no case.
+    for (family, n) in [(limited(), 101), (reserved(), 65)] {
+        let heap = Heap::new(&Classes::new(&family));
+        let object = heap.alloc(mib(10)).unwrap();
+        // SAFETY: taken above with this layout, put once.
+        unsafe { heap.dealloc(object, mib(10)) };
+        let held = family.pool().stats().held_bytes;
+        assert!(heap.alloc(mib(n)).is_err());
+        assert!(heap.classes().alloc(mib(n)).is_err());
+        assert_eq!(family.pool().stats().held_bytes, held, "{n} MiB");
+        assert_eq!(SHORT.load(Ordering::Relaxed), 0, "{n} MiB");
+    }
+}
+
+/// The room that the family lends to its heaps: those of the parent's other threads return none in the child of a fork.
+#[test]
+fn a_child_lends_what_its_parents_threads_had() {
+    alone("a_child_lends_what_its_parents_threads_had", |mode| {
+        let family = Family::builder()
+            .mode(mode)
+            .interval(Duration::MAX)
+            .cached_bytes(16 << 20)
+            .build()
+            .unwrap();
+        let classes = Classes::new(&family);
+        let (others, mine) = (Heap::new(&classes), Heap::new(&classes));
+        // MiB that a heap keeps of a run that it frees.
+        let kept = |heap: &Heap, mib: usize| {
+            let object = heap.alloc(layout(mib << 20)).unwrap();
+            // SAFETY: taken above with this layout, put once.
+            unsafe { heap.dealloc(object, layout(mib << 20)) };
+            heap.stats().stocked_bytes >> 20
+        };
+        assert_eq!(kept(&others, 16), 16);
+        assert_eq!(kept(&mine, 8), 0, "all room is lent");
+        // A process of one thread loses no heap.
+        let (end, ended) = mpsc::channel::<()>();
+        let other = std::thread::spawn(move || ended.recv());
+        let status = fork(|| {
+            assert_eq!(kept(&mine, 8), 8);
+            // A heap that the child does have returns what it was lent before.
+            others.trim();
+            mine.trim();
+            assert_eq!(kept(&mine, 16), 16);
+        });
+        drop(end);
+        assert!(other.join().unwrap().is_err(), "nothing was sent");
+        assert_eq!(status, 0, "mode {mode}");
+        assert_eq!(kept(&mine, 8), 0, "the parent's heap has it still");
+    });
 }
 
 #[test]

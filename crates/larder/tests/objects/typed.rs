@@ -220,6 +220,35 @@ fn a_drop_that_panics_does_not_keep_the_others_from_going() {
 }
 
 #[test]
+fn a_drop_that_panics_fails_no_other_cache_that_needs_memory() {
+    for mode in modes() {
+        let family = family_builder(mode)
+            .pages(pages(mode).limit_bytes(1 << 20))
+            .build()
+            .unwrap();
+        let drops = Arc::new(AtomicUsize::new(0));
+        let its = drops.clone();
+        let cache = ObjectCache::new(&family, move || Grumbler(its.clone())).unwrap();
+        let held: Vec<_> = (0..100).map(|_| cache.get().unwrap()).collect();
+        drop(held);
+        let other = ObjectCache::new(&family, || [0_u8; 900]).unwrap();
+        let mut held = Vec::new();
+        let error = loop {
+            match other.get() {
+                Ok(value) => held.push(value),
+                Err(error) => break error,
+            }
+        };
+        assert!(matches!(error, ObjectError::Pages(_)), "{error}");
+        let stats = cache.stats();
+        assert_eq!(
+            (drops.load(Ordering::Relaxed) as u64, stats.slabs),
+            (stats.constructed, 0)
+        );
+    }
+}
+
+#[test]
 fn what_is_taken_or_forgotten_is_dropped_once() {
     for mode in modes() {
         let (family, count) = (family(mode), Arc::new(Count::default()));

@@ -11,6 +11,7 @@ use super::{bootstrap, countdown, guarded, profiled, slot};
 use crate::heap::class::{may_stay, small_class};
 use crate::heap::resize::with_headroom;
 use crate::heap::{AllocError, CLASSES, Call, Checker, GRAIN, Heap, Origin, SIZES, class_of};
+use crate::os::say::say;
 
 #[inline(always)]
 fn or_null(result: Result<NonNull<u8>, AllocError>) -> *mut u8 {
@@ -23,8 +24,18 @@ pub fn make() {
 }
 
 /// Walks a stack for the first time, if there are samples: the unwinder may load a library for that, which later waits for other
-/// threads. Samples before have no stack. The initialisation of a library that is loaded with the program calls this.
-pub fn ready_stacks() {
+/// threads. Samples before have no stack. The initialisation of a library that is loaded with the program calls this. Where
+/// `load_unwinder` fails, all samples have none, which is said in a line.
+pub fn ready_stacks(load_unwinder: fn() -> bool) {
+    if !countdown::is_on() {
+        return;
+    }
+    if !checked::inside(load_unwinder) {
+        say(format_args!(
+            "libgcc_s.so.1 cannot be loaded; samples have no stacks"
+        ));
+        return;
+    }
     profiled::ready();
     guarded::ready();
 }
@@ -242,7 +253,7 @@ unsafe fn resize<H: Hands>(
     let mut to = null_mut();
     if small.is_none() && size > has {
         // A run of pages, whatever class the size has: it grows where it is.
-        to = alloc_run(with_headroom(size), align);
+        to = try_alloc_run(with_headroom(size), align);
         if let Some(run) = NonNull::new(to) {
             profiled::resized(run, size);
         }
@@ -268,15 +279,15 @@ unsafe fn resize<H: Hands>(
     to
 }
 
-/// A run of pages, also for sizes that have a class; null where there is none.
-fn alloc_run(size: usize, align: usize) -> *mut u8 {
+/// A run of pages, also for sizes that have a class, where a shorter one serves, too; null where there is none.
+fn try_alloc_run(size: usize, align: usize) -> *mut u8 {
     let Ok(layout) = Layout::from_size_align(size, align) else {
         return null_mut();
     };
     match (slot::heap(), state::global()) {
-        (Some(heap), _) => or_null(heap.alloc_run(layout, false)),
+        (Some(heap), _) => or_null(heap.try_alloc_run(layout)),
         (None, Some(global)) if global.checker().is_none() => {
-            or_null(global.classes.alloc_large(layout))
+            or_null(global.classes.try_alloc_large(layout))
         }
         _ => null_mut(),
     }
@@ -346,7 +357,7 @@ pub(super) fn bootstrap_size(object: NonNull<u8>) -> Option<usize> {
 }
 
 /// Gives everything back to the system that is not in use, but for what other threads have in their magazines. Returns
-/// bytes of slabs that went.
+/// bytes of pages that went.
 pub(super) fn trim() -> usize {
     if let Some(heap) = slot::heap().or(slot::hardened().map(|thread| &thread.heap)) {
         heap.trim();

@@ -53,7 +53,7 @@ impl Larder {
     }
 
     /// Gives everything back to the system that is not in use, but for what other threads have in their magazines. Returns
-    /// bytes of slabs that went.
+    /// bytes of pages that went.
     pub fn trim() -> usize {
         front::trim()
     }

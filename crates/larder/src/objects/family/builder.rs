@@ -152,7 +152,7 @@ impl FamilyBuilder {
     /// What is called when memory is short, after all caches have given up what they could: it makes room, for instance drops a cache
     /// of its own, and returns true to have the allocation tried again, as often as it says so. False lets the allocation fail. It may
     /// not return at all, but end the program: then no allocation of this family ever fails. libumem has the same as
-    /// `umem_nofail_callback`.
+    /// `umem_nofail_callback`. It is not called for a run of more pages than the pool's limit or reservation has: that fails at once.
     ///
     /// It is called without any lock, by the thread that allocates, and may put objects of this family; if it takes some, it may be
     /// called again within itself.

@@ -231,7 +231,8 @@ impl<T: Send + 'static, E: 'static> ObjectCacheBuilder<T, E> {
     /// let cache = ObjectCache::builder()
     ///     .reclaim(|| ASKED.store(true, Ordering::Relaxed))   // a program would clear a list of spare values
     ///     .build(&family, || 0_u64)?;
-    /// assert!(family.get_large(2 << 20, 1).is_err());
+    /// let _held = family.get_large(768 << 10, 1)?;
+    /// assert!(family.get_large(512 << 10, 1).is_err());
     /// assert!(ASKED.load(Ordering::Relaxed), "memory was short");
     /// # drop(cache);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
