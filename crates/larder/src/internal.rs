@@ -37,5 +37,6 @@ pub mod heap {
     pub use crate::heap::global::{
         cache_bytes, decay_time, make, ready_stacks, reaper_interval, write_profile,
     };
+    pub use crate::os::fork::serve_streams;
     pub use crate::os::say::say;
 }

@@ -17,5 +17,6 @@ extern "C" fn begin() {
 /// Makes the heap before the program can register handlers for fork. The handlers that were registered first run last before a
 /// fork, so a handler of the program that allocates does not find the heap's locks taken.
 fn make_heap() {
+    heap::serve_streams();
     heap::make();
 }

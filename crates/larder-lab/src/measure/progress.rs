@@ -10,8 +10,8 @@ pub trait Progress {
     fn place(&mut self, _number: usize, _of: usize, _rest: Duration) {}
     /// An experiment begins; it will take about this long.
     fn begin(&mut self, experiment: &str, guess: Duration);
-    /// What has run says what else is to run: from now on it takes about this long.
-    fn more(&mut self, _guess: Duration) {}
+    /// What has run says what else is to run: so much time has passed, and it takes about this long.
+    fn more(&mut self, _elapsed: Duration, _guess: Duration) {}
     /// A cell of a group is about to run; so much time has passed.
     fn cell(&mut self, group: &str, round: u32, cell: &str, elapsed: Duration);
     /// Something that the user should know now.
@@ -80,8 +80,8 @@ impl Progress for Bar {
         self.bar = bar;
     }
 
-    fn more(&mut self, guess: Duration) {
-        self.guess = Duration::from_millis(self.bar.position()) + guess;
+    fn more(&mut self, elapsed: Duration, guess: Duration) {
+        self.guess = elapsed + guess;
         self.bar.set_length(millis(self.guess).max(1));
     }
 

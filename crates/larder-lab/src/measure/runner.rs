@@ -210,7 +210,11 @@ impl<'a> Runner<'a> {
             record.groups = groups.iter().map(Live::record).collect();
             let mut plan = experiment.afresh(&options.request(&record.machine), &record, stage);
             options.narrow(&mut plan);
-            self.progress.more(options.guess(&plan));
+            let now = self.elapsed();
+            let left = options
+                .time_cap
+                .map_or(Duration::MAX, |cap| cap.saturating_sub(now));
+            self.progress.more(now, options.guess(&plan).min(left));
             // What runs afresh follows from the samples before it alone, so a run that goes on comes to the same cells.
             record.groups.clone_from(&begun);
             let afresh = plan.groups.into_iter();

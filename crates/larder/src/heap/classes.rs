@@ -449,7 +449,10 @@ impl Classes {
     /// As [`alloc_large`](Self::alloc_large) of classes that are not checked, for a caller that a shorter run serves, too: nothing is
     /// reclaimed for it.
     #[cold]
-    pub(super) fn try_alloc_large(&self, layout: Layout) -> Result<NonNull<u8>, AllocError> {
+    pub(in crate::heap) fn try_alloc_large(
+        &self,
+        layout: Layout,
+    ) -> Result<NonNull<u8>, AllocError> {
         self.take_large(layout, Family::try_get_large)
     }
 

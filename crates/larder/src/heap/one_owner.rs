@@ -1009,7 +1009,7 @@ impl Heap {
         }
     }
 
-    /// As [`alloc_run`](Self::alloc_run), for a caller that a shorter run serves, too: nothing is reclaimed for it.
+    /// As [`alloc_run`](Self::alloc_run), for a caller that a shorter run serves, too: other owners give up nothing for it.
     #[cold]
     pub(super) fn try_alloc_run(&self, layout: Layout) -> Result<NonNull<u8>, AllocError> {
         self.alloc_run_by(Classes::try_alloc_large, layout, false)

@@ -213,8 +213,9 @@ impl fork::Around for Inner {
         self.meta.raw_lock().lock_around_fork();
     }
 
-    fn after(&self) {
-        if self.table.after_fork() {
+    fn after(&self, in_child: bool) {
+        if in_child {
+            self.table.forget_threads();
             self.bound.forget_heaps();
         }
         self.meta.raw_lock().unlock();

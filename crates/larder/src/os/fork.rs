@@ -9,8 +9,10 @@
 //! are blocked from the first lock to the last release. If another library's fork handler or the handler of a fault forks
 //! there nevertheless, its thread has the locks already.
 //!
-//! Before all of them comes the lock of the C library's list of streams. The C library's fork takes it after the handlers. Its holder
-//! may wait for a stream, and the user of that stream for memory: so it must be taken before the locks that memory needs.
+//! Where the C library's own malloc is this one, the lock of its list of streams comes before all of them. The C library's fork takes it
+//! after the handlers. Its holder may wait for a stream, and the user of that stream for memory: so it must be taken before the locks
+//! that memory needs. Elsewhere it must not: handlers that were registered before run with it, and may wait for a thread that opens a
+//! stream.
 
 use core::cell::UnsafeCell;
 use core::ffi::c_void;
@@ -25,20 +27,22 @@ use super::signals::Blocked;
 pub(crate) trait Around {
     /// Takes all of it, in a fixed order.
     fn before(&self);
-    /// Releases all of it.
-    fn after(&self);
+    /// Releases all of it. In the child of a fork no thread is left but the caller's.
+    fn after(&self, in_child: bool);
 }
 
 impl Around for RawLock {
     fn before(&self) {
         self.lock_around_fork();
     }
-    fn after(&self) {
+    fn after(&self, _: bool) {
         self.unlock();
     }
 }
 
 static GENERATION: AtomicU32 = AtomicU32::new(1);
+/// The streams of the C library get their memory here.
+static SERVES_STREAMS: AtomicBool = AtomicBool::new(false);
 static REGISTRY: Registry = Registry {
     lock: <RawLock>::new(Rank::ForkList),
     entries: UnsafeCell::new(Vec::new()),
@@ -72,6 +76,12 @@ unsafe impl Sync for Registry {}
 #[must_use]
 pub fn generation() -> u32 {
     GENERATION.load(Ordering::Relaxed)
+}
+
+/// From now on a fork waits for the C library's list of streams before it takes any lock: their memory comes from here. Called before
+/// the program can register handlers, which then run before that.
+pub fn serve_streams() {
+    SERVES_STREAMS.store(true, Ordering::Relaxed);
 }
 
 /// Installs the handlers; later calls do nothing.
@@ -173,8 +183,11 @@ struct Streams {
 }
 
 impl Streams {
-    /// Takes the lock, where the C library lets others have it.
+    /// Takes the lock, where their memory comes from here and the C library lets others have it.
     fn lock() -> Option<Self> {
+        if !SERVES_STREAMS.load(Ordering::Relaxed) {
+            return None;
+        }
         let addresses = [
             address_of!("_IO_list_lock"),
             address_of!("_IO_list_unlock"),
@@ -224,6 +237,11 @@ extern "C" fn prepare() {
 }
 
 extern "C" fn in_parent() {
+    release(false);
+}
+
+/// Ends what [`prepare`] began.
+fn release(in_child: bool) {
     // Without locks there is nothing to release.
     let Some(fork) = fork_of_this_thread() else {
         return;
@@ -233,7 +251,7 @@ extern "C" fn in_parent() {
         _ => {
             // Signals stay blocked until all locks are released.
             let fork = fork.take();
-            for_each(|lock| lock.after());
+            for_each(|lock| lock.after(in_child));
             REGISTRY.forker.store(0, Ordering::Relaxed);
             REGISTRY.lock.unlock();
             if let Some(fork) = &fork
@@ -255,7 +273,7 @@ extern "C" fn in_child() {
         // SAFETY: this thread took the lock, and no thread waits for it.
         unsafe { (streams.reset)() };
     }
-    in_parent();
+    release(true);
 }
 
 #[cfg(all(test, not(loom)))]

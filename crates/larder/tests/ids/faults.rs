@@ -1,5 +1,6 @@
 //! A system without memory: an error, nothing lost, and all is well when memory is there again.
 
+use crate::common::cpus::{allowed_cpus, pin};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -158,6 +159,9 @@ fn what_the_map_had_no_memory_for_is_not_mixed_up_with_what_is_freed_meanwhile()
         let script = Arc::new(Script::default());
         let ids = space(Scripted(script.clone()), 0, LEN, mode);
         let mut held = BTreeSet::new();
+        // On one CPU, whose magazine takes what is freed.
+        let cpus = allowed_cpus();
+        pin(0, &cpus[..1]);
         // The first ones come straight from the map; the others leave room in the magazine.
         for _ in 0..80 {
             assert!(held.insert(ids.alloc().unwrap()));
@@ -167,6 +171,7 @@ fn what_the_map_had_no_memory_for_is_not_mixed_up_with_what_is_freed_meanwhile()
             ids.free(id).unwrap();
             held.remove(&id);
         }
+        pin(0, &cpus);
         // All that lies in magazines is sent to the map, which refuses it.
         script.refuses.store(true, Ordering::SeqCst);
         let run = ids.alloc_range(LEN, 1);

@@ -39,6 +39,7 @@ static void *print(void *arg) {
     char *text = NULL;
     CHECK(asprintf(&text, "%100000d", 7) == 100000, " ");
     free(text);
+    pause_between();
   }
   return arg;
 }
@@ -53,7 +54,10 @@ static void open_and_close(void) {
 }
 
 static void *open_streams(void *arg) {
-  while (!atomic_load(&stop)) open_and_close();
+  while (!atomic_load(&stop)) {
+    open_and_close();
+    pause_between();
+  }
   return arg;
 }
 
@@ -73,7 +77,7 @@ static void child(void) {
 int main(void) {
   void *(*const works[])(void *) = {read_lines, flush_all, print, open_streams};
   pthread_t ids[4];
-  alarm(60); /* a process that waits for a lock for ever ends the test */
+  alarm(200); /* a process that waits for a lock for ever ends the test */
   lines = tmpfile();
   CHECK(lines, " ");
   for (int i = 1; i < LINE; i++) putc('x', lines);

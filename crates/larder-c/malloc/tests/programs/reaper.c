@@ -88,7 +88,11 @@ static void *other(void *arg) {
 /* Each of two threads keeps its magazines and the run that it freed last: 8 MiB of a GiB, and some MiB of 1 MiB and of 100 KiB blocks. */
 static void mixed(const char *who) {
   long units = number("/proc/meminfo", "MemAvailable:") / 4 / UNIT_KIB;
-  units = units < LEAST_UNITS ? LEAST_UNITS : units > MOST_UNITS ? MOST_UNITS : units;
+  if (units < LEAST_UNITS) {
+    dprintf(2, "%s: skipped, fewer than 3 GiB are available\n", who);
+    return;
+  }
+  if (units > MOST_UNITS) units = MOST_UNITS;
   mixed_count = units * UNIT;
   CHECK(sem_init(&freed, 0, 0) == 0 && sem_init(&over, 0, 0) == 0, " ");
   for (long i = 0; i < mixed_count; i++) {

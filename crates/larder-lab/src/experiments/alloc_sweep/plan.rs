@@ -343,7 +343,13 @@ pub(super) fn coarse(request: &PlanRequest<'_>, contestants: &[Box<dyn Contestan
 }
 
 fn add(plan: &mut Planner, group: &str, metric: &'static str, cells: Vec<Cell>) {
-    let seconds = plan.either(0.05, 0.04) * (cells.len() + 1) as f64;
+    // Each thread works, and there may be fewer CPUs than threads.
+    let threads = cells
+        .iter()
+        .map(|cell| cell.params.int("threads").unwrap_or(1));
+    let threads = threads.max().unwrap_or(1) as f64;
+    let each = plan.either(0.05, 0.04) + 0.005 * (threads - 1.0);
+    let seconds = each * (cells.len() + 1) as f64;
     plan.group(group, metric, "heap", seconds, cells);
 }
 

@@ -26,8 +26,10 @@ const BATCH: usize = 16;
 const WAITING_BYTES: usize = 1 << 20;
 const WAITING: usize = 1 << 10;
 
-/// How often a thread lets others run before it frees blocks itself that another one should free.
+/// How often a thread lets others run before it frees blocks itself that another one should free, and for how many batches in a row it
+/// does so in vain.
 const YIELDS: usize = 8;
+const IN_VAIN: usize = 64;
 
 /// What a block that grows begins with, where it grows by half.
 const FIRST: usize = 4 << 10;
@@ -163,8 +165,8 @@ struct Sent {
     all: usize,
     /// Those that found no room there.
     back: usize,
-    /// The last one did not, after a while: the other thread may have ended.
-    in_vain: bool,
+    /// So many in a row did not, after a while: the other thread may have ended.
+    in_vain: usize,
 }
 
 /// A thread's place at the start. It is taken also by a thread that fails before, so that the others do not wait for it.
@@ -408,7 +410,7 @@ impl<'h, H: Heap> Blocks<'h, H> {
             return;
         }
         let count = self.passing[0].len();
-        if !self.sent.in_vain {
+        if self.sent.in_vain < IN_VAIN {
             for _ in 0..YIELDS {
                 if self.mail.has_room(self.number, count) {
                     break;
@@ -425,7 +427,7 @@ impl<'h, H: Heap> Blocks<'h, H> {
         let Ok(went) = self.mail.exchange(self.number, &mut self.passing, free);
         self.sent.all += 1;
         self.sent.back += usize::from(!went);
-        self.sent.in_vain = !went;
+        self.sent.in_vain = if went { 0 } else { self.sent.in_vain + 1 };
     }
 
     /// A block from its first size to the largest; the number of times that it grew.

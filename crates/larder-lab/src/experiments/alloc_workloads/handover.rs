@@ -32,7 +32,11 @@ impl<T> Mailboxes<T> {
 
     /// Whether so many blocks more find room in the next thread's box.
     pub(in crate::experiments) fn has_room(&self, thread: usize, blocks: usize) -> bool {
-        lock(self.next(thread)).len() + blocks <= 2 * self.room
+        self.fits(&lock(self.next(thread)), blocks)
+    }
+
+    fn fits(&self, waiting: &[T], blocks: usize) -> bool {
+        waiting.len() + blocks <= 2 * self.room
     }
 
     fn next(&self, thread: usize) -> &Mutex<Vec<T>> {
@@ -50,7 +54,7 @@ impl<T> Mailboxes<T> {
         mut give: impl FnMut(T) -> Result<(), E>,
     ) -> Result<bool, E> {
         let mut next = lock(self.next(thread));
-        if next.len() + away.len() <= 2 * self.room {
+        if self.fits(&next, away.len()) {
             next.append(away);
         }
         drop(next);

@@ -1,15 +1,16 @@
 //! Goals, tables and sentences: no program slower than with the system's malloc by more than one in a hundred.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use super::process::{CPU, FAULTS, OUTPUT, PEAK, SECONDS};
 use super::work::{bench, find};
 use crate::contestants::heaps::PRELOADED;
-use crate::contestants::heaps::found::{LARDER, contestants};
+use crate::contestants::heaps::found::{LARDER, contestant_of, contestants};
 use crate::frame::words::{Bound, TOO_NOISY, exact, noted, ratio, short};
 use crate::frame::{
-    At, Results, combined, each, family, finding, grid, mean_ratio, not_measured, number, shown,
-    text, undisturbed, worst,
+    At, Results, combined, each, family, finding, grid, mean_ratio, median_of, not_measured,
+    number, shown, text, undisturbed, worst,
 };
 use crate::measure::Comparison;
 use crate::model::{Analysis, Block, Finding, Goal, GoalState, Section, Table, Value};
@@ -54,18 +55,20 @@ fn rows<'r, 'a>(results: &'r Results<'a>) -> (Vec<Row<'r, 'a>>, Vec<Row<'r, 'a>>
             program,
             system,
             others,
-            failed: results.view.failed(program, LARDER),
+            failed: results.view.failed(program, LARDER) && !results.view.failed(program, SYSTEM),
         })
     };
     let rows = results.view.groups().into_iter().filter_map(row);
     rows.partition(|row| !bench::ALL.iter().any(|program| program.name == row.program))
 }
 
-/// A malloc as a column: its contestant, and the library's file where the user named it.
+/// A malloc as a column: its contestant, and the library's file where the user named it. A second build of a known one often has the
+/// same name of a file, so its whole path.
 fn called<'a>(at: &At<'_, 'a>) -> &'a str {
-    match at.text("library") {
-        Some(library) if at.name() == PRELOADED => library.rsplit('/').next().unwrap_or(library),
-        _ => at.name(),
+    match at.text("library").filter(|_| at.name() == PRELOADED) {
+        Some(library) if contestant_of(Path::new(library)) != PRELOADED => library,
+        Some(library) => library.rsplit('/').next().unwrap_or(library),
+        None => at.name(),
     }
 }
 
@@ -89,9 +92,11 @@ impl<'r, 'a> Row<'r, 'a> {
         others.find(|at| called(at) == malloc)
     }
 
-    /// The cell of a malloc, where it wrote what it should.
+    /// The cell of a malloc, where it did not fail and wrote what it should.
     fn of(&self, malloc: &str) -> Option<At<'r, 'a>> {
-        let at = self.ran(malloc)?;
+        let at = self
+            .ran(malloc)
+            .filter(|at| !self.failed || at.name() != LARDER)?;
         (self.says_the_same(&at) == Some(true)).then_some(at)
     }
 
@@ -144,7 +149,7 @@ fn slower(row: &Row<'_, '_>) -> Option<(Slower, Comparison)> {
     // A cost that lies no further off than the system's malloc lies from its twin is chance.
     let beyond_chance = |wall: &Estimate| c.floor.is_some_and(|floor| wall.lo.ln() > floor);
     let is_slower = match &c.ratio {
-        _ if row.failed || row.of(LARDER).is_none() => Slower::Broken,
+        _ if broken(row).is_some() => Slower::Broken,
         _ if c.verdict == Verdict::Noisy => Slower::Undecided,
         Some(wall) if wall.lo > MOST && beyond_chance(wall) => Slower::Yes,
         Some(wall) if wall.hi <= MOST => Slower::No,
@@ -223,6 +228,7 @@ fn by_program(rows: &[&Row<'_, '_>], names: &[String], metric: &str, title: &str
         |row, malloc| match (row.of(malloc), row.ran(malloc)) {
             _ if *malloc == &system => row.system.value(metric),
             (Some(at), _) => share(at).unwrap_or(Value::Empty),
+            (None, Some(_)) if row.failed && malloc.as_str() == LARDER => text("failed"),
             (None, Some(_)) => text("another output"),
             (None, None) => Value::Empty,
         },
@@ -268,8 +274,7 @@ fn goals(rows: &[Row<'_, '_>]) -> Vec<Goal> {
     let peaks: Vec<_> = peaks.collect();
     let peak = (peaks.len() > 1).then(|| {
         let what = "real programs with larder's malloc preloaded: peak, mean";
-        let note = format!("over {} programs", peaks.len());
-        let mean = mean_ratio(&peaks);
+        let (note, mean) = mean_over(&peaks);
         Bound::AtMost(MOST_PEAK).goal(what, "the system's malloc", mean, None, note)
     });
     time.into_iter().chain(decided).chain(peak).collect()
@@ -288,12 +293,11 @@ fn bench_goals(rows: &[Row<'_, '_>], names: &[String]) -> Vec<Goal> {
         rows.iter().filter_map(peer).collect()
     };
     let what = "mimalloc-bench with larder's malloc preloaded, mean";
-    let note = format!("over {} programs", rows.len());
     let peers = names
         .iter()
         .map(String::as_str)
         .filter(|name| *name != LARDER);
-    let single = [SYSTEM].into_iter().chain(peers).filter_map(|name| {
+    let single = [SYSTEM].into_iter().chain(peers).map(|name| {
         let of = |row: &Row<'_, '_>| {
             let other = if name == SYSTEM {
                 Some(row.system)
@@ -302,26 +306,57 @@ fn bench_goals(rows: &[Row<'_, '_>], names: &[String]) -> Vec<Goal> {
             };
             Some(by_round(&row.of(LARDER)?, &other?, SECONDS))
         };
-        let mean = mean_ratio(&ratios(&of))?;
-        let goal = BENCH_MEAN.goal(what, name, Some(mean), None, note.clone());
-        Some((name.to_owned(), goal))
+        let (note, mean) = mean_over(&ratios(&of));
+        (
+            name.to_owned(),
+            BENCH_MEAN.goal(what, name, mean, None, note),
+        )
     });
-    let Some(single) = each(BENCH_MEAN, single) else {
-        return Vec::new();
-    };
     let best = |row: &Row<'_, '_>| -> Option<BTreeMap<u32, f64>> {
         Some(by_round(&row.of(LARDER)?, &row.best()?, SECONDS))
     };
     let peer = "the best malloc of each program";
-    let mean = BENCH_BEST.goal(what, peer, mean_ratio(&ratios(&best)), None, note.clone());
+    let (note, mean) = mean_over(&ratios(&best));
     let worst = rows.iter().filter_map(|row| {
-        let (own, best) = (row.of(LARDER)?, row.best()?);
         let what = "mimalloc-bench with larder's malloc preloaded, worst program";
-        let goal = goal_on(BENCH_WORST, what, &own, &best);
+        let goal = match broken(row) {
+            Some(why) => missed(not_measured(BENCH_WORST, what, peer, why)),
+            None => goal_on(BENCH_WORST, what, &row.of(LARDER)?, &row.best()?),
+        };
         Some((row.program.to_owned(), goal))
     });
     let worst = each(BENCH_WORST, worst);
-    [single, mean].into_iter().chain(worst).collect()
+    let mean = (!rows.is_empty()).then(|| BENCH_BEST.goal(what, peer, mean, None, note));
+    let single = each(BENCH_MEAN, single).filter(|_| !rows.is_empty());
+    single.into_iter().chain(mean).chain(worst).collect()
+}
+
+/// The mean of ratios by round, of more than one program, and over how many it is.
+fn mean_over(ratios: &[BTreeMap<u32, f64>]) -> (String, Option<Estimate>) {
+    let known = ratios.iter().filter(|ratio| median_of(ratio).is_some());
+    let known = known.count();
+    let note = match known == ratios.len() {
+        true => format!("over {known} programs"),
+        false => format!("over {known} of {} programs", ratios.len()),
+    };
+    (note, mean_ratio(ratios).filter(|_| known > 1))
+}
+
+/// Why larder's malloc did not run a program as the system's did.
+fn broken(row: &Row<'_, '_>) -> Option<&'static str> {
+    let ran = row.ran(LARDER).is_some();
+    match row.failed {
+        true => Some("it failed, and did not with the system's malloc"),
+        false if ran && row.of(LARDER).is_none() => {
+            Some("what it wrote is not what it wrote with the system's malloc")
+        }
+        false => None,
+    }
+}
+
+fn missed(goal: Goal) -> Goal {
+    let state = GoalState::Missed;
+    Goal { state, ..goal }
 }
 
 /// A goal on the wall time of a malloc beside another.
@@ -340,14 +375,8 @@ fn goal(row: &Row<'_, '_>) -> Goal {
     let Some((is_slower, c)) = slower(row) else {
         return not_measured(bound, what, against, "larder's malloc did not run");
     };
-    if is_slower == Slower::Broken {
-        let why = match row.failed {
-            true => "it failed, and did not with the system's malloc",
-            false => "what it wrote is not what it wrote with the system's malloc",
-        };
-        let goal = not_measured(bound, what, against, why);
-        let state = GoalState::Missed;
-        return Goal { state, ..goal };
+    if let Some(why) = broken(row) {
+        return missed(not_measured(bound, what, against, why));
     }
     let own = row.ran(LARDER).and_then(|own| own.middle(PEAK));
     let held = own.zip(row.system.middle(PEAK));

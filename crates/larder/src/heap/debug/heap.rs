@@ -202,7 +202,7 @@ impl DebugHeap {
             .then(|| self.storage.take_guarded(layout))
             .flatten();
         let place = guarded
-            .or_else(|| self.storage.take(room?, zeroed))
+            .or_else(|| self.storage.take_room(room?))
             .or_else(|| self.storage.take(layout, zeroed))
             .ok_or_else(none)?;
         let record = Record {
@@ -312,11 +312,11 @@ impl Checker for DebugHeap {
         let grows = layout.size() > old.size;
         if grows && self.storage.has_room(&old, layout) {
             // It is an allocation, which may fail on purpose.
-            if self.inject.next(&self.options).is_none() {
+            let Some(number) = self.inject.next(&self.options) else {
                 return Outcome::Done(Err(refused(layout.size())));
-            }
+            };
             let here = self.here();
-            let by = thread();
+            let by = (number, thread());
             let address = at.as_ptr() as usize;
             let mut inner = self.inner.lock();
             let grown = inner.grow(&self.storage, address, layout, claim, &here, by);

@@ -302,7 +302,7 @@ impl Inner {
         to: Layout,
         claim: Claim,
         here: &Frames,
-        thread: u32,
+        (call, thread): (u64, u32),
     ) -> Option<Option<Incident>> {
         let number = self.known(storage, at)?;
         let record = self.records.get(number);
@@ -314,6 +314,7 @@ impl Inner {
         let record = self.records.get_mut(number);
         record.size = to.size();
         record.asked = to.align().trailing_zeros() as u8;
+        record.number = call;
         record.alloc_stack = alloc_stack;
         record.alloc_thread = thread;
         let record = *record;

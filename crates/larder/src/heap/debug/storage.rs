@@ -6,8 +6,8 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use super::records::Record;
-use crate::heap::Classes;
 use crate::heap::pattern;
+use crate::heap::{AllocError, Classes};
 use crate::objects::Owner;
 use crate::os::guard;
 use crate::os::{Decommit, Span, System, page_size};
@@ -83,17 +83,28 @@ impl Storage {
 
     /// Room for a block between redzones.
     pub(super) fn take(&self, layout: Layout, zeroed: bool) -> Option<Place> {
+        match zeroed {
+            true => self.take_by(Classes::alloc_zeroed, layout),
+            false => self.take_by(Classes::alloc, layout),
+        }
+    }
+
+    /// The same in pages of its own, for a block to grow into later: nothing is reclaimed for it.
+    pub(super) fn take_room(&self, layout: Layout) -> Option<Place> {
+        self.take_by(Classes::try_alloc_large, layout)
+    }
+
+    fn take_by(
+        &self,
+        take: fn(&Classes, Layout) -> Result<NonNull<u8>, AllocError>,
+        layout: Layout,
+    ) -> Option<Place> {
         let before = self.redzone.checked_next_multiple_of(layout.align())?;
         let bytes = before
             .checked_add(layout.size())?
             .checked_add(self.redzone)?;
         let whole = Layout::from_size_align(bytes, layout.align()).ok()?;
-        let got = if zeroed {
-            self.classes.alloc_zeroed(whole)
-        } else {
-            self.classes.alloc(whole)
-        };
-        let base = got.ok()?.as_ptr() as usize;
+        let base = take(&self.classes, whole).ok()?.as_ptr() as usize;
         Some(Place {
             at: base + before,
             bytes,

@@ -205,7 +205,6 @@ fn table_who_holds_the_lock_knows_all_caches() {
                 // SAFETY: a cache of the table, whose lock is held, has not ended.
                 world.ended[block as usize].with(|n| assert_eq!(unsafe { *n }, 0));
             }
-            world.table.after_fork();
             assert!(caches.into_iter().eq(world.table.filled(1)));
             world.table.raw_lock().unlock();
         });

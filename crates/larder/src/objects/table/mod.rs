@@ -17,7 +17,7 @@ use super::map::MOST_CACHES;
 use super::meta::BlockNumber;
 use crate::magazine::sync::{AtomicU32, AtomicUsize, Ordering, yield_now};
 use crate::os::lock::order::Rank;
-use crate::os::{MetaRegion, OsError, System, fork, wait_turn};
+use crate::os::{MetaRegion, OsError, System, wait_turn};
 
 #[cfg(not(all(test, loom)))]
 type RawLock = crate::os::lock::RawLock;
@@ -55,8 +55,6 @@ pub(super) struct Table {
     top: AtomicUsize,
     /// No number that is not kept is free below this one. Changed under the lock.
     lowest: AtomicUsize,
-    /// Fork generation in which the visitors were counted.
-    generation: AtomicU32,
     memory: MetaRegion,
 }
 
@@ -109,7 +107,6 @@ impl Table {
             lock: RawLock::new(Rank::CacheTable),
             top: AtomicUsize::new(KEPT + 1),
             lowest: AtomicUsize::new(KEPT + 1),
-            generation: AtomicU32::new(fork::generation()),
             memory,
         })
     }
@@ -228,12 +225,8 @@ impl Table {
         })
     }
 
-    /// In the child of a fork only the visits of its one thread are left. Says whether this is one. The caller holds the lock.
-    pub(super) fn after_fork(&self) -> bool {
-        let now = fork::generation();
-        if self.generation.swap(now, Ordering::Relaxed) == now {
-            return false;
-        }
+    /// In the child of a fork only the visits of its one thread are left. The caller holds the lock.
+    pub(super) fn forget_threads(&self) {
         for (number, _) in self.filled(1) {
             let entry = self.entry(number as usize);
             set(&entry.visitors, 0);
@@ -251,7 +244,6 @@ impl Table {
             }
             at = link.outer;
         }
-        true
     }
 
     /// The block of a cache that was left and has no visitor: no thread finds it from now on. The caller holds the lock.
@@ -436,8 +428,7 @@ mod tests {
             mine,
             |_| {
                 set(&table.entry(mine as usize).visitors, 3);
-                table.generation.store(0, Ordering::Relaxed);
-                table.locked(|| table.after_fork());
+                table.locked(|| table.forget_threads());
                 assert_eq!(get(&table.entry(mine as usize).visitors), 1);
                 assert!(!table.leave(mine), "this thread visits it");
                 assert!(table.leave(others), "nobody does");
@@ -460,8 +451,7 @@ mod tests {
             },
             never,
         );
-        table.generation.store(0, Ordering::Relaxed);
-        table.locked(|| table.after_fork());
+        table.locked(|| table.forget_threads());
         assert_eq!(table.visit(0, |_| (), end), Some(number));
         assert_eq!(ended.get(), 7 + 9);
         assert_eq!(table.visit(0, |_| (), never), Some(held));
