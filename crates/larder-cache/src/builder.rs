@@ -132,6 +132,10 @@ impl BlockCacheBuilder {
     ///
     /// It is compiled together with the cache as the rules of the registry are, so its calls cost no more than theirs.
     ///
+    /// The cache calls it under its lock, in the middle of its own changes. So it must not panic: the lists of the cache disagree after
+    /// that, a block may be found with another one's bytes, and threads may wait for ever. A program whose rule has panicked must not use
+    /// the cache any more.
+    ///
     /// ```
     /// # use larder_cache::{BlockCache, MemoryStorage};
     /// use larder_policy::Sieve;
@@ -185,7 +189,7 @@ impl BlockCacheBuilder {
 
     /// How long a block may be dirty until [`BlockCache::maintain`](crate::BlockCache::maintain), or the
     /// [helper](crate::BlockCache::start_helper), writes it; 30 seconds if nothing is said. Counted in hundredths of a
-    /// second, and for a year at most. With zero each call writes all that is dirty.
+    /// second, and for 248 days at most. With zero each call writes all that is dirty.
     ///
     /// ```
     /// # use larder_cache::{BlockCache, FileId, MemoryStorage};

@@ -108,7 +108,7 @@ impl BlockCache {
     /// ```
     ///
     /// # Errors
-    /// [`CacheError::Files`] when as many files are open as the cache can number (2^24).
+    /// [`CacheError::Files`] when as many files are open as the cache can number (2^24); [`CacheError::Memory`].
     pub fn file(&self, id: FileId) -> Result<CachedFile, CacheError> {
         self.file_of(id, TenantId::default())
     }
@@ -194,6 +194,21 @@ impl BlockCache {
         self.shared.state().tenant_stats(tenant)
     }
 
+    /// How many blocks of a tenant's files are dirty: the same number as in [`tenant_stats`](Self::tenant_stats). Looks at no file where
+    /// the tenant has a [limit](Self::limit_tenant), so it may be asked at each write.
+    ///
+    /// ```
+    /// # use larder_cache::{BlockCache, FileId, MemoryStorage, TenantId};
+    /// let cache = BlockCache::builder(MemoryStorage::default()).build()?;
+    /// let file = cache.file_of(FileId(1), TenantId(7))?;
+    /// cache.handle().overwrite(&file, 0)?.fill(1);
+    /// assert_eq!((cache.tenant_dirty(TenantId(7)), cache.tenant_dirty(TenantId(8))), (1, 0));
+    /// # Ok::<(), larder_cache::CacheError>(())
+    /// ```
+    pub fn tenant_dirty(&self, tenant: TenantId) -> usize {
+        self.shared.state().tenant_dirty(tenant)
+    }
+
     /// [`tenant_stats`](Self::tenant_stats), after which nothing is known of the tenant's files that are neither open
     /// nor have blocks in memory. Without other files the tenant takes no memory any more. Uses of such files that
     /// handles report later count for the tenant again.
@@ -257,7 +272,7 @@ impl BlockCache {
             .shared
             .state()
             .limit_tenant(table, tenant, frames, policy);
-        limited.and(self.shared.shrink(None))
+        limited.and(self.shared.shrink())
     }
 
     /// The tenant shares the cache with the others again, whose rule takes its blocks for new ones.
@@ -277,7 +292,7 @@ impl BlockCache {
     pub fn unlimit_tenant(&self, tenant: TenantId) -> Result<(), CacheError> {
         let table = self.shared.table();
         let shared = self.shared.state().unlimit_tenant(table, tenant);
-        shared.and(self.shared.shrink(None))
+        shared.and(self.shared.shrink())
     }
 
     /// The bytes that a tenant has for itself, and the name of its rule; `None` if it shares the cache with the others.
@@ -346,11 +361,12 @@ impl BlockCache {
             });
         }
         self.shared.state().resize(table, frames)?;
-        self.shared.shrink(None)
+        self.shared.shrink()
     }
 
-    /// Gives back about `bytes` of memory, for a moment of pressure: blocks that the rule would take next, and their pages. The
-    /// size stays as it is, and the cache grows again as it is used. Returns how many bytes were given back.
+    /// Gives back `bytes` of memory, for a moment of pressure: pages that hold no block, and where these are too few, those of blocks that
+    /// the rule would take next. The size stays as it is, and the cache grows again as it is used. Returns how many bytes were given
+    /// back: fewer where blocks are held.
     ///
     /// ```
     /// # use larder_cache::{BlockCache, FileId, MemoryStorage};
@@ -380,7 +396,8 @@ impl BlockCache {
     ///   wait for a block that another thread is changing: it leaves the block to the next call. The next
     ///   [sync](CachedFile::sync) reports what cannot be written.
     /// - When programs of this machine had to wait for memory for more than a tenth of the last ten seconds (`/proc/pressure/memory`,
-    ///   unless [the builder](BlockCacheBuilder::pressure) says otherwise), a sixteenth of the blocks leaves.
+    ///   unless [the builder](BlockCacheBuilder::pressure) says otherwise), as much is [given back](Self::trim) as a sixteenth of the
+    ///   blocks takes.
     ///
     /// Returns the bytes given back.
     ///
@@ -441,7 +458,8 @@ impl BlockCache {
     }
 
     /// Calls `recorder` for every use from now on, also for blocks read ahead and for those forgotten, in the order in
-    /// which the rule learns of them; `None` ends it. It is called under the cache's lock and must not use the cache.
+    /// which the rule learns of them; `None` ends it. It is called under the cache's lock and must not use the cache. If it panics, it is
+    /// not called again, and the cache goes on; it is dropped at the next call of this, or with the cache.
     ///
     /// ```
     /// # use larder_cache::{AccessKind, BlockCache, FileId, MemoryStorage};
@@ -474,8 +492,8 @@ impl BlockCache {
         self.shared.state().stats(self.shared.table())
     }
 
-    /// Writes all dirty blocks of all files, in the order of files and blocks. They are not synced. It waits for blocks
-    /// that another thread is changing, as [`CachedFile::sync`] does.
+    /// Writes the dirty blocks of all files, in the order of files and blocks. They are not synced. It waits for blocks
+    /// that another thread is changing, and leaves those that become dirty behind the last of them, as [`CachedFile::sync`] does.
     ///
     /// ```
     /// # use larder_cache::{BlockCache, FileId, MemoryStorage};
@@ -517,8 +535,5 @@ fn maintain(shared: &Shared, pressure: &Pressure) -> Result<usize, CacheError> {
 
 /// [`BlockCache::trim`], of so many blocks.
 fn trim(shared: &Shared, blocks: usize) -> Result<usize, CacheError> {
-    let resident = shared.state().resident();
-    shared.shrink(Some(resident - blocks.min(resident)))?;
-    let left = shared.state().resident();
-    Ok(resident.saturating_sub(left) * shared.block_size())
+    Ok(shared.trim(blocks)? * shared.block_size())
 }

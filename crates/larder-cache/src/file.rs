@@ -93,7 +93,7 @@ impl CachedFile {
     /// Writes the file's dirty blocks and syncs the storage. When it returns without an error, all that was written to
     /// the file before is safe. A block that could not be written stays dirty, and the next call tries it again. It
     /// waits for blocks that another thread is changing: a thread that holds one of the file's
-    /// [`BlockMut`](crate::BlockMut) waits for itself.
+    /// [`BlockMut`](crate::BlockMut) waits for itself. What other threads append meanwhile it leaves to the next call.
     ///
     /// ```
     /// # use larder_cache::{BlockCache, FileId, MemoryStorage};
@@ -154,8 +154,8 @@ impl CachedFile {
     ///
     /// It waits for the holder of the last block, and of any block that was inside and is behind now: a thread that
     /// holds one of them waits for itself. Until it returns, other threads may find zeroes behind the end already and have
-    /// them written; [`truncate`](Self::truncate) cuts at once. Looks up as many blocks as the file loses, or looks at each block that the
-    /// file has in memory if these are fewer.
+    /// them written; [`truncate`](Self::truncate) says the end and cuts in one step. Looks up as many blocks as the file loses, or looks
+    /// at each block that the file has in memory if these are fewer.
     ///
     /// ```
     /// # use larder_cache::{BlockCache, FileId, Files};
@@ -191,12 +191,18 @@ impl CachedFile {
     /// # Errors
     /// [`CacheError::Held`] names the first block of which there is a guard; none is forgotten then.
     pub fn invalidate(&self, blocks: Range<u64>) -> Result<(), CacheError> {
-        self.shared.forget(self.number(), self.id(), blocks, |_| {})
+        self.shared.forget(self.number(), self.id(), blocks)
     }
 
-    /// The file ends at `bytes`: blocks behind it are forgotten, and what lies behind it in its last block is zeroed. The storage
-    /// is left as it is; what it has behind the end is not read. A file that has [lost](CacheError::Lost) blocks and is truncated
-    /// to 0 begins anew.
+    /// The file ends at `bytes`: blocks behind it are forgotten, and what lies behind it in its last block is zeroed, in one step: what
+    /// another thread writes when it knows the new end stays. A file that has [lost](CacheError::Lost) blocks and is truncated to 0
+    /// begins anew.
+    ///
+    /// The storage is left as it is, and what it has behind the end is not read. Let the storage end there too before the file becomes
+    /// longer again: blocks that the storage still has would be in the file again.
+    ///
+    /// It waits for threads that hold the block in which the file is to end, so a thread that holds that one waits for itself; and reads
+    /// this block if it is not in memory. Looks up as many blocks as [`set_end`](Self::set_end) does.
     ///
     /// ```
     /// # use larder_cache::{BlockCache, FileId, MemoryStorage};
@@ -213,8 +219,8 @@ impl CachedFile {
     /// ```
     ///
     /// # Errors
-    /// As [`invalidate`](Self::invalidate): the file is as long as before then. Those of
-    /// [`CacheHandle::write`](crate::CacheHandle::write) for the last block: the file ends at `bytes` all the same.
+    /// Those of [`invalidate`](Self::invalidate), for blocks behind the end, and those of
+    /// [`CacheHandle::write`](crate::CacheHandle::write) for the last block: the file is as long as before then.
     pub fn truncate(&self, bytes: u64) -> Result<(), CacheError> {
         self.shared.truncate(&self.opening, bytes)
     }

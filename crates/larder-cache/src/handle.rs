@@ -357,7 +357,7 @@ impl CacheHandle {
         blocks: Range<u64>,
         done: impl FnOnce(Result<Vec<BlockRef<'_>>, CacheError>) + Send + 'static,
     ) {
-        let first = match self.key(file, blocks.start) {
+        let first = match self.first_of(file, &blocks) {
             Ok(first) => first,
             Err(error) => return done(Err(error)),
         };
@@ -401,9 +401,9 @@ impl CacheHandle {
         if blocks.is_empty() {
             return Ok(());
         }
-        let last = self.key(file, blocks.end - 1)?;
+        let mut key = self.first_of(file, &blocks)?;
+        let last = Key(self.first.0 | (blocks.end - 1));
         let table = file.shared().table();
-        let mut key = Key(self.first.0 | blocks.start);
         // There is no pin for more, and no use in looking for one.
         let pinned = into.len() + PINS;
         // Those that were let go: their use is counted.
@@ -640,6 +640,14 @@ impl CacheHandle {
             (self.token, self.first) = (file.token(), Key::first(file.number()));
         }
         Ok(key)
+    }
+
+    /// The name of a range's first block. All blocks of the range are some that a file can have.
+    fn first_of(&mut self, file: &CachedFile, blocks: &Range<u64>) -> Result<Key, CacheError> {
+        if !blocks.is_empty() {
+            self.key(file, blocks.end - 1)?;
+        }
+        self.key(file, blocks.start)
     }
 
     /// The number of the request that the latest use belongs to.

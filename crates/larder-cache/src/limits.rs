@@ -23,6 +23,9 @@ pub(crate) const REPORT: u8 = size(64, 2, 64) as u8;
 /// Reports after which an epoch is long: the barrier at its end costs as much as some hundred hits.
 pub(crate) const LONG_EPOCH: u32 = size(16, 1, 16) as u32;
 
+/// Blocks of a partition that leave, or pages that go back to the pool, under one lock.
+pub(crate) const LEAVE_AT_ONCE: usize = size(2, 2, 256);
+
 /// How often a thread looks again for a block whose holder the cache does not know, before it takes the holder for a guard.
 pub(crate) const PATIENCE: u32 = size(32, 4, 32) as u32;
 

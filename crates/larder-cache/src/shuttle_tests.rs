@@ -296,6 +296,32 @@ fn shuttle_nothing_behind_the_end_is_seen_after_truncate() {
     });
 }
 
+/// The end and the zeroes behind it come at once: a thread that knows the end writes behind it, and that stays.
+#[test]
+fn shuttle_what_is_written_behind_a_new_end_stays() {
+    explore(2, 0, |cache, _, file| {
+        assert!(put(&cache, &file, 0, 7));
+        let appended = Arc::new(AtomicU64::new(0));
+        let count = Arc::clone(&appended);
+        let cut = spawn(&cache, &file, |_, file| file.truncate(10).unwrap());
+        let append = spawn(&cache, &file, move |cache, file| {
+            if file.end() == Some(10) {
+                let mut handle = cache.handle();
+                handle.write_until(file, 0, 20).unwrap()[10..].fill(7);
+                count.store(10, SeqCst);
+            }
+        });
+        join([cut, append]);
+        let end = 10 + appended.load(SeqCst);
+        assert_eq!(file.end(), Some(end));
+        let mut handle = cache.handle();
+        let block = handle.read(&file, 0).unwrap();
+        let (inside, behind) = block.split_at(end as usize);
+        assert!(inside.iter().all(|&byte| byte == 7));
+        assert!(behind.iter().all(|&byte| byte == 0));
+    });
+}
+
 #[test]
 fn shuttle_what_is_behind_an_end_that_was_said_is_the_same_in_memory_and_below() {
     explore(4, 0, |cache, disk, file| {

@@ -6,29 +6,61 @@ use super::write_back::NOTHING;
 use super::{Passing, Patience, Shared};
 use crate::error::CacheError;
 use crate::key::{FileId, Key, MOST_INDEX};
-use crate::state::{Miss, Noted, Opening, State, Use};
+use crate::limits::LEAVE_AT_ONCE;
+use crate::state::{Miss, Noted, Opening, State};
 use crate::sync::MutexGuard;
 use crate::table::Claimed;
 use larder_policy::{Frame, Reason};
 
 impl Shared {
-    /// Makes the cache as small as `most` frames, or each partition as small as it is to be, as far as blocks are not held, and gives
-    /// the pages back.
-    pub(crate) fn shrink(&self, most: Option<usize>) -> Result<(), CacheError> {
+    /// Makes each partition as small as it is to be, as far as blocks are not held, and gives the pages of all frames that hold nothing
+    /// back.
+    pub(crate) fn shrink(&self) -> Result<(), CacheError> {
+        let evicted = self.evict(None);
+        self.trim_free(usize::MAX);
+        evicted.map(|_| ())
+    }
+
+    /// Gives back so many pages: those of frames that hold nothing first, then those of blocks, as far as these are not held. Returns how
+    /// many there were.
+    pub(crate) fn trim(&self, pages: usize) -> Result<usize, CacheError> {
+        let free = self.trim_free(pages);
+        // So it ends also where other threads bring blocks as fast as these leave.
+        let most = self.state().resident();
+        Ok(free + self.evict(Some(most.min(pages - free)))?)
+    }
+
+    /// Takes so many blocks out, or those for which their partitions have no room, and gives their pages back. Lets go of the lock after
+    /// some of them. Returns how many pages there were.
+    fn evict(&self, mut blocks: Option<usize>) -> Result<usize, CacheError> {
+        let mut given = 0;
         loop {
             let mut state = self.state();
-            let (gone, over) = state.evict(&self.table, most);
+            let (gone, over) = state.evict(&self.table, blocks);
+            given += state.trim(&self.table, gone);
             if gone == over {
-                break;
+                return Ok(given);
             }
+            blocks = blocks.map(|blocks| blocks.saturating_sub(gone));
             let dirty = !state.dirty().is_empty();
             drop(state);
             if gone == 0 && !(dirty && self.write_some(None)? != NOTHING) {
-                break; // the others are held
+                return Ok(given); // the others are held
             }
         }
-        self.state().trim(&self.table);
-        Ok(())
+    }
+
+    /// Gives back the pages of so many frames that hold nothing, and lets go of the lock after some of them. Returns how many there were.
+    fn trim_free(&self, pages: usize) -> usize {
+        let mut given = 0;
+        loop {
+            let most = (pages - given).min(LEAVE_AT_ONCE);
+            let now = self.state().trim(&self.table, most);
+            given += now;
+            if now < LEAVE_AT_ONCE {
+                return given;
+            }
+        }
     }
 
     /// A file ends at `bytes`: what its blocks hold behind that is zeroed, and its blocks stay.
@@ -94,103 +126,136 @@ impl Shared {
         }
     }
 
-    /// A file ends at `bytes`: its blocks behind that are forgotten, and what its last block holds behind it is zeroed.
+    /// A file ends at `bytes`: its blocks behind that are forgotten, and what its last block holds behind it is zeroed, all under the lock
+    /// under which the end is said. So what other threads write when they know the new end stays.
     pub(crate) fn truncate(&self, opening: &Opening, bytes: u64) -> Result<(), CacheError> {
-        let Opening {
-            id,
-            number: file,
-            born: since,
-            ..
-        } = *opening;
-        let size = self.block_size() as u64;
-        let first = bytes.div_ceil(size).min(MOST_INDEX + 1);
-        // Not before all blocks behind the end are in hand: what is written back of them until then is written whole. And nothing that is
-        // written later is meant by what is dropped here.
-        self.forget(file, id, first..u64::MAX, |state| {
-            state.set_end(&self.table, file, bytes, true)
-        })?;
+        let (file, size) = (opening.number, self.block_size() as u64);
         let within = (bytes % size) as usize;
-        if within != 0 {
-            let key = self.key(file, bytes / size)?;
-            let (reason, request) = (Reason::Demand, 1);
-            let miss = Miss {
-                key,
-                reason,
-                request,
-            };
-            let none = || Noted {
+        let cut = (within != 0).then(|| self.key(file, bytes / size));
+        let cut = cut.transpose()?;
+        let mut patience = Patience::new();
+        loop {
+            let last = cut.map(|key| self.last_block(key, opening.born));
+            let mut last = last.transpose()?;
+            let mut state = self.state();
+            // Behind its end it has nothing but zeroes already.
+            let behind = bytes.div_ceil(size)..state.file(file).end().div_ceil(size);
+            match self.claim_all(&mut state, file, behind) {
+                Ok(claimed) => {
+                    // All of them are in hand, so what is written back of them until now is written whole. And nothing that is written
+                    // later is meant by what is dropped here.
+                    state.set_end(&self.table, file, bytes, true);
+                    self.forget_all(&mut state, claimed);
+                    if let Some((key, page, _)) = &mut last {
+                        page[within..].fill(0);
+                        // Dirty: if the file is longer again when it is written, the storage gets the zeroes too.
+                        state.change(&self.table, *key, page.frame(), bytes);
+                        // The next change makes the file longer again.
+                        self.table.dirty_bits().take(page.frame());
+                    }
+                    return Ok(());
+                }
+                Err(busy) => {
+                    // It waits with no block in hand.
+                    drop(last);
+                    drop(self.wait_for_holder(state, opening.id, busy, &mut patience)?);
+                }
+            }
+        }
+    }
+
+    /// The block in which a file is to end, for this thread alone. It must be in memory: what the storage has of it behind the new end
+    /// would come back if the file became longer before that was overwritten there.
+    fn last_block(
+        &self,
+        key: Key,
+        since: u64,
+    ) -> Result<(Key, Claimed<'_>, Passing<'_>), CacheError> {
+        let (reason, request) = (Reason::Demand, 1);
+        let miss = Miss {
+            key,
+            reason,
+            request,
+        };
+        let load = || {
+            let noted = Noted {
                 uses: &mut [],
                 since,
             };
-            // What others write behind it in the meantime stays.
-            let (mut last, _, hit) = self.change(key, bytes, || self.load(miss, 0, none()))?;
-            let frame = last.frame();
-            last[within..].fill(0);
-            // The next change makes the file longer again.
-            self.table.dirty_bits().take(frame);
-            let mut state = self.state();
-            if hit {
-                let uses = &mut [Use {
-                    frame,
-                    request,
-                    key,
-                }];
-                state.hits(&self.table, Noted { uses, since }, false);
-            }
-        }
-        Ok(())
+            self.load(miss, 0, noted)
+        };
+        let (page, _) = self.claim_or_load(key, load)?;
+        Ok((key, page, Passing::new(self)))
     }
 
-    /// Forgets blocks of a file: all of them or, if a guard holds one, none. With `then` under the same lock, before the first is
-    /// forgotten.
+    /// Forgets blocks of a file: all of them or, if a guard holds one, none.
     pub(crate) fn forget(
         &self,
         file: u32,
         id: FileId,
         blocks: Range<u64>,
-        then: impl FnOnce(&mut State),
     ) -> Result<(), CacheError> {
-        let mut state = self.state();
         let mut patience = Patience::new();
+        let mut state = self.state();
         loop {
-            let here = self.resident(&state, file, blocks.clone());
-            if here.len() > 1 {
-                // One barrier for all of them.
-                state.end_epoch(&self.table);
-            }
-            let mut claimed = Vec::with_capacity(here.len());
-            let busy = here.into_iter().find(|&(_, frame)| {
-                let page = self.table.frames().try_claim(frame);
-                let busy = page.is_none();
-                claimed.extend(page.map(|page| (frame, page)));
-                busy
-            });
-            match busy {
-                None => {
-                    then(&mut state);
-                    for (frame, page) in claimed {
-                        state.forget(&self.table, frame, true);
-                        drop(page);
-                    }
+            match self.claim_all(&mut state, file, blocks.clone()) {
+                Ok(claimed) => {
+                    self.forget_all(&mut state, claimed);
                     return Ok(());
                 }
-                Some((_, frame)) if state.is_moving(frame) => {
-                    drop(claimed);
-                    self.wait_for_move(state);
-                    state = self.state();
-                }
-                Some((key, _)) => {
-                    drop(claimed);
-                    if !patience.lasts(self) {
-                        return Err(CacheError::Held {
-                            file: id,
-                            index: key.index(),
-                        });
-                    }
-                    state = self.give_way(state);
-                }
+                Err(busy) => state = self.wait_for_holder(state, id, busy, &mut patience)?,
             }
         }
+    }
+
+    /// All of a file's blocks that are in memory and in a range, for this thread alone.
+    ///
+    /// # Errors
+    /// One of them that another thread has. Then this one has none.
+    fn claim_all(
+        &self,
+        state: &mut State,
+        file: u32,
+        blocks: Range<u64>,
+    ) -> Result<Vec<Claimed<'_>>, (Key, Frame)> {
+        let here = self.resident(state, file, blocks);
+        if here.len() > 1 {
+            // One barrier for all of them.
+            state.end_epoch(&self.table);
+        }
+        let frames = self.table.frames();
+        let claim = |(key, frame)| frames.try_claim(frame).ok_or((key, frame));
+        here.into_iter().map(claim).collect()
+    }
+
+    fn forget_all(&self, state: &mut State, claimed: Vec<Claimed<'_>>) {
+        for page in claimed {
+            state.forget(&self.table, page.frame(), true);
+        }
+    }
+
+    /// Waits, with no block in hand, for the thread that has a block.
+    ///
+    /// # Errors
+    /// [`CacheError::Held`] when a guard has it, which may be there for long.
+    fn wait_for_holder<'c>(
+        &'c self,
+        state: MutexGuard<'c, State>,
+        id: FileId,
+        (key, frame): (Key, Frame),
+        patience: &mut Patience,
+    ) -> Result<MutexGuard<'c, State>, CacheError> {
+        if state.is_moving(frame) {
+            self.wait_for_move(state);
+            return Ok(self.state());
+        }
+        if !patience.lasts(self) {
+            return Err(CacheError::Held {
+                file: id,
+                index: key.index(),
+            });
+        }
+        Ok(self.give_way(state))
     }
 
     /// The blocks of a range that are in memory, in order. Looks up each block of the range, or at each block that the file has in

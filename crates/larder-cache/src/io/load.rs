@@ -10,7 +10,7 @@ use super::write_back::NOTHING;
 use crate::error::CacheError;
 use crate::key::{Key, MOST_INDEX};
 use crate::state::{Loaded, Miss, Noted, State, Transfer};
-use crate::sync::rest;
+use crate::sync::{MutexGuard, rest};
 use crate::table::Claimed;
 use larder_policy::Reason;
 
@@ -108,31 +108,42 @@ impl Shared {
     ) -> Result<(Claimed<'c>, usize, bool), CacheError> {
         let mut wrote = false;
         let (page, mut state, hit) = loop {
-            if let Some(frame) = self.table.find(key) {
-                let Some(page) = self.table.frames().claim(frame, key) else {
-                    continue;
-                };
-                if self.table.dirty_bits().has(frame) {
-                    return Ok((page, self.block_size(), true));
-                }
-                let state = self.state();
-                if wrote || !state.has_many_dirty(key.file()) {
-                    break (page, state, true);
-                }
-                // With nothing in hand. What cannot be written is reported when room is needed, or at the next sync.
-                drop(state);
-                drop(page);
-                wrote = true;
-                drop(self.write_some(Some(key.file())));
-                continue;
+            let (page, hit) = self.claim_or_load(key, &mut load)?;
+            if hit && self.table.dirty_bits().has(page.frame()) {
+                return Ok((page, self.block_size(), true));
             }
+            let state = self.state();
             // A miss has some written by itself.
-            if let Some(loaded) = load()? {
-                break (loaded, self.state(), false);
+            if !hit || wrote || !state.has_many_dirty(key.file()) {
+                break (page, state, hit);
             }
+            // With nothing in hand. What cannot be written is reported when room is needed, or at the next sync.
+            drop(state);
+            drop(page);
+            wrote = true;
+            drop(self.write_some(Some(key.file())));
         };
         let len = state.change(&self.table, key, page.frame(), until);
         Ok((page, len, hit))
+    }
+
+    /// A block for this thread alone, which waits for those that have it. `load` brings in one that is not in memory, or nothing if
+    /// another thread does. Also returns whether the block was there.
+    pub(super) fn claim_or_load<'c>(
+        &'c self,
+        key: Key,
+        mut load: impl FnMut() -> Result<Option<Claimed<'c>>, CacheError>,
+    ) -> Result<(Claimed<'c>, bool), CacheError> {
+        loop {
+            let hit = self.table.find(key);
+            let page = match hit {
+                Some(frame) => self.table.frames().claim(frame, key),
+                None => load()?,
+            };
+            if let Some(page) = page {
+                return Ok((page, hit.is_some()));
+            }
+        }
     }
 
     /// Reports to the rule what was noted, gives the block a frame and fills it. `None` if another thread has given it
@@ -244,6 +255,7 @@ impl Shared {
             state.hits(table, noted, false);
         }
         loop {
+            // Also when this one has waited for room: then its caller finds the block, and the use counts as that.
             if table.find(key).is_some() {
                 return Ok(None);
             }
@@ -257,7 +269,7 @@ impl Shared {
                 }
             }
             let admitted = *missed.get_or_insert_with(|| state.miss(table, miss));
-            match state.admit(table, miss, admitted) {
+            let error = match state.admit(table, miss, admitted) {
                 Ok(admitted) => {
                     let others = (behind.wanted | behind.ahead > 0)
                         .then(|| self.begin_behind(&mut state, miss, behind));
@@ -266,43 +278,61 @@ impl Shared {
                 Err(CacheError::Pinned { .. }) if !state.is_full(key.file()) => {
                     // There are free frames, and other threads look at them for blocks that were there.
                     state = self.give_way(state);
+                    continue;
                 }
-                Err(error @ (CacheError::Pinned { .. } | CacheError::Pages(_))) => {
-                    let dirty = !state.dirty().is_empty();
-                    // Any block has a page.
-                    let pinned = matches!(error, CacheError::Pinned { .. });
-                    let with = pinned.then_some(key.file());
-                    let rested = state.rested(with);
-                    drop(state);
-                    let written = dirty && self.write_some(with)? != NOTHING;
-                    state = self.state();
-                    // Another thread may have written the last ones that could leave.
-                    if written || state.rested(with) != rested {
-                        continue;
-                    }
-                    if !state.is_any_moving(with) {
-                        // One that is held keeps those behind it from being written, where the storage's file grows. Its holder may be
-                        // about to let go, or may be this thread.
-                        if waited < PATIENCE && state.is_any_kept_back(table, with) {
-                            waited += 1;
-                            if waited > RESTLESS {
-                                drop(state);
-                                rest(REST);
-                                state = self.state();
-                            } else {
-                                state = self.give_way(state);
-                            }
-                            continue;
-                        }
-                        state.report_removed(key);
-                        return Err(error);
-                    }
-                    self.wait_for_move(state);
-                    state = self.state();
+                Err(error) => error,
+            };
+            // Where pages are what is missing, any block has one.
+            let pinned = matches!(error, CacheError::Pinned { .. });
+            let failure = match self.make_room(state, pinned.then_some(key.file()), &mut waited) {
+                Ok(Some(made)) => {
+                    state = made;
+                    continue;
                 }
-                Err(error) => return Err(error),
-            }
+                Ok(None) => error,
+                Err(failure) => failure,
+            };
+            self.state().refuse(miss, admitted);
+            return Err(failure);
         }
+    }
+
+    /// Has blocks written so that they can leave, of those that may make room for this file or of all, or waits for what may do so too.
+    /// `waited` is how often it waited for holders of blocks that keep others from being written. None if no room can be made.
+    ///
+    /// # Errors
+    /// What could not be written.
+    fn make_room<'c>(
+        &'c self,
+        mut state: MutexGuard<'c, State>,
+        with: Option<u32>,
+        waited: &mut u32,
+    ) -> Result<Option<MutexGuard<'c, State>>, CacheError> {
+        let dirty = !state.dirty().is_empty();
+        let rested = state.rested(with);
+        drop(state);
+        let written = dirty && self.write_some(with)? != NOTHING;
+        state = self.state();
+        // Another thread may have written the last ones that could leave.
+        if written || state.rested(with) != rested {
+            return Ok(Some(state));
+        }
+        if state.is_any_moving(with) {
+            self.wait_for_move(state);
+            return Ok(Some(self.state()));
+        }
+        // One that is held keeps those behind it from being written, where the storage's file grows. Its holder may be about to let
+        // go, or may be this thread.
+        if *waited >= PATIENCE || !state.is_any_kept_back(&self.table, with) {
+            return Ok(None);
+        }
+        *waited += 1;
+        if *waited <= RESTLESS {
+            return Ok(Some(self.give_way(state)));
+        }
+        drop(state);
+        rest(REST);
+        Ok(Some(self.state()))
     }
 
     /// Frames for blocks behind one that is read: those that are wanted, and others up to the end of the file. It waits for
@@ -315,10 +345,11 @@ impl Shared {
         Behind { wanted, ahead }: Behind,
     ) -> Vec<Filling<'c>> {
         let (table, file) = (&self.table, first.key.file());
-        let mut more = Vec::with_capacity(MOST_AT_ONCE.min((wanted + ahead) as usize));
+        let most = wanted.saturating_add(ahead);
+        let mut more = Vec::with_capacity(MOST_AT_ONCE.min(most as usize));
         let end = state.file(file).end();
         let last = end.div_ceil(self.block_size() as u64);
-        for by in 1..=wanted + ahead {
+        for by in 1..=most {
             let key = Key(first.key.0 + by);
             let reason = match by <= wanted {
                 true => Reason::Demand,
@@ -345,7 +376,7 @@ impl Shared {
             match state.admit(table, miss, missed) {
                 Ok(admitted) => more.push(Filling::new(self, admitted)),
                 Err(_) => {
-                    state.report_removed(key);
+                    state.refuse(miss, missed);
                     break;
                 }
             }

@@ -270,13 +270,18 @@ impl Shared {
         }
     }
 
-    /// Writes all dirty blocks of a file, or of all, in order, waiting for those that another thread is changing.
+    /// Writes all dirty blocks of a file, or of all, in order, waiting for those that another thread is changing. Of those that become
+    /// dirty meanwhile it writes none behind the last one there was: a thread that appends could make more of them than are written.
     ///
     /// # Errors
     /// The first failure; the other blocks are written all the same.
     pub(crate) fn write_back(&self, file: Option<u32>) -> Result<(), CacheError> {
         let mut from = Key::new(file.unwrap_or(0), 0);
-        let until = file.map(|file| Key::new(file + 1, 0));
+        // Blocks that are being written, or are changed without the lock, are among the dirty ones.
+        let Some(last) = self.state().dirty().last(file) else {
+            return Ok(());
+        };
+        let until = Some(Key(last.0 + 1));
         let mut first = Ok(());
         loop {
             match self.next(from, until, Wanted::All) {

@@ -30,7 +30,7 @@ impl DirtyLimits {
     /// A share from 0 to 1, if it is one.
     pub(crate) fn new(share: f64, age: Duration) -> Option<Self> {
         let ticks = age.as_nanos().div_ceil(TICK.as_nanos());
-        // Half a turn of the clock, some months.
+        // Half a turn of the clock, 248 days.
         let most = u128::from(u32::MAX / 2);
         (0.0..=1.0).contains(&share).then_some(Self {
             share: (share * 65536.0) as u32,
@@ -94,7 +94,7 @@ impl DirtyBlocks {
         self.blocks.get(&key).map(|dirty| dirty.frame)
     }
 
-    /// How many there are of a file.
+    /// How many there are of a file. Looks at each: for tests.
     pub(super) fn count(&self, file: u32) -> usize {
         self.blocks.range(Key::all_of(file)).count()
     }
@@ -147,9 +147,12 @@ impl DirtyBlocks {
         window.last().map(|(&last, _)| Key(last.0 + 1))
     }
 
-    /// The last one of a file.
-    pub(super) fn last(&self, file: u32) -> Option<Key> {
-        let last = self.blocks.range(Key::all_of(file)).next_back();
+    /// The last one of a file, or of all.
+    pub(crate) fn last(&self, file: Option<u32>) -> Option<Key> {
+        let last = match file {
+            Some(file) => self.blocks.range(Key::all_of(file)).next_back(),
+            None => self.blocks.last_key_value(),
+        };
         last.map(|(&key, _)| key)
     }
 

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use larder::ids::Ids;
 use larder::ids::rule::{Lowest, NearFull, Rested};
+use larder::ids::{IdError, Ids};
 use larder_base::list::{List, ShortLinks};
 
 use crate::error::CacheError;
@@ -38,6 +38,8 @@ pub(crate) struct OpenFile {
     pub(super) stats: FileStats,
     /// The frames that hold its blocks.
     frames: List,
+    /// How many of its blocks are dirty.
+    pub(super) dirty: usize,
     /// Bytes behind this are not written back; `u64::MAX` until it is said.
     pub(super) end: u64,
     /// Bytes that the storage has of it, or fewer; `u64::MAX` if that is not known. What is behind grows in order.
@@ -68,6 +70,7 @@ impl OpenFile {
             born: 0,
             stats: FileStats::default(),
             frames: List::new(),
+            dirty: 0,
             end: u64::MAX,
             stored: u64::MAX,
             failures: 0,
@@ -177,7 +180,13 @@ impl OpenFile {
     }
 }
 
-const REFUSED: CacheError = CacheError::Files { most: MOST_FILES };
+/// Why a cache of so many frames has no number for a file.
+fn refused(error: &IdError, frames: usize) -> CacheError {
+    match error {
+        IdError::OutOfMemory => CacheError::Memory { frames },
+        _ => CacheError::Files { most: MOST_FILES },
+    }
+}
 
 /// All of them, by number.
 #[derive(Debug)]
@@ -194,6 +203,8 @@ pub(super) struct OpenFiles {
     former: HashMap<TenantId, FileStats>,
     /// What all files have counted.
     total: FileStats,
+    /// Frames of the cache.
+    most: usize,
 }
 
 impl OpenFiles {
@@ -203,10 +214,11 @@ impl OpenFiles {
             files: Vec::new(),
             links: ShortLinks::new(frames).map_err(|_| CacheError::Memory { frames })?,
             numbers: HashMap::new(),
-            ids: Ids::new(0..MOST_FILES, rests).map_err(|_| REFUSED)?,
+            ids: Ids::new(0..MOST_FILES, rests).map_err(|error| refused(&error, frames))?,
             births: 0,
             former: HashMap::new(),
             total: FileStats::default(),
+            most: frames,
         })
     }
 
@@ -295,16 +307,17 @@ impl OpenFiles {
     }
 
     fn number(&mut self, mut file: OpenFile) -> Result<u32, CacheError> {
+        let frames = self.most;
         // Two tenants: this file's, and that of the one that had the number before.
         if self.numbers.try_reserve(1).is_err()
             || self.former.try_reserve(2).is_err()
             || self.files.try_reserve(1).is_err()
         {
-            return Err(REFUSED);
+            return Err(CacheError::Memory { frames });
         }
         // What the file has counted will find a place here.
         self.former.entry(file.tenant).or_default();
-        let number = self.ids.alloc().map_err(|_| REFUSED)?;
+        let number = self.ids.alloc().map_err(|error| refused(&error, frames))?;
         self.numbers.insert(file.id, number);
         if number as usize == self.files.len() {
             self.files.push(file);
@@ -346,16 +359,20 @@ impl OpenFiles {
         self.former.entry(tenant).or_default().add(&stats);
     }
 
-    /// Numbers of a tenant's files, and whether they have these numbers still.
-    fn of_tenant(&self, tenant: TenantId) -> impl Iterator<Item = (u32, bool)> {
-        let all = self.files.iter().zip(0_u32..);
-        all.filter(move |(opened, _)| opened.tenant == tenant)
-            .map(|(opened, number)| (number, self.numbers.get(&opened.id) == Some(&number)))
+    /// A tenant's files, by number.
+    fn of_tenant(&self, tenant: TenantId) -> impl Iterator<Item = (u32, &OpenFile)> {
+        let all = (0_u32..).zip(&self.files);
+        all.filter(move |(_, opened)| opened.tenant == tenant)
     }
 
     /// Numbers of a tenant's files.
     pub(super) fn numbers_of(&self, tenant: TenantId) -> impl Iterator<Item = u32> {
         self.of_tenant(tenant).map(|(number, _)| number)
+    }
+
+    /// How many blocks of a tenant's files are dirty.
+    pub(super) fn dirty_of(&self, tenant: TenantId) -> usize {
+        self.of_tenant(tenant).map(|(_, opened)| opened.dirty).sum()
     }
 
     /// A tenant's files belong to this partition from now on.
@@ -381,7 +398,7 @@ impl OpenFiles {
         of: impl Fn(u32) -> FileStats,
     ) -> FileStats {
         let mut sum = self.former.get(&tenant).copied().unwrap_or_default();
-        for (number, _) in self.of_tenant(tenant) {
+        for number in self.numbers_of(tenant) {
             sum.add(&of(number));
         }
         sum
@@ -389,7 +406,11 @@ impl OpenFiles {
 
     /// Of a tenant's files that have no number any more nothing is kept.
     pub(super) fn forget_tenant(&mut self, tenant: TenantId) {
-        let all: Vec<_> = self.of_tenant(tenant).collect();
+        // Whether they have their numbers still.
+        let is_here = |(number, opened): (u32, &OpenFile)| {
+            (number, self.numbers.get(&opened.id) == Some(&number))
+        };
+        let all: Vec<_> = self.of_tenant(tenant).map(is_here).collect();
         for &(number, is_here) in &all {
             if !is_here {
                 // What was reported since it was given up.
@@ -404,20 +425,28 @@ impl OpenFiles {
         }
     }
 
-    /// A file whose list names another number of frames than `resident` says, or one that `holds` no block of it, in words: for tests.
+    /// A file that counts other blocks than it has, those that are resident and those of them that are dirty, or whose list names a frame
+    /// that `holds` no block of it, in words: for tests.
     pub(super) fn check(
         &self,
-        resident: impl Fn(u32) -> usize,
+        has: impl Fn(u32) -> (usize, usize),
         holds: impl Fn(u32, Frame) -> bool,
     ) -> Result<(), String> {
         for (opened, number) in self.files.iter().zip(0..) {
             opened
                 .frames
                 .check(&self.links, &format!("file {number}"))?;
-            let (count, said) = (resident(number), opened.resident());
+            let (count, dirty) = has(number);
+            let said = opened.resident();
             if said != count {
                 return Err(format!(
                     "file {number} has {count} blocks in memory, not {said}"
+                ));
+            }
+            if opened.dirty != dirty {
+                let said = opened.dirty;
+                return Err(format!(
+                    "{dirty} blocks of file {number} are dirty, not {said}"
                 ));
             }
             if let Some(frame) = self.frames(number).find(|&frame| !holds(number, frame)) {
@@ -449,4 +478,22 @@ impl OpenFiles {
 /// Bytes of a hash table, about: an entry and a byte for each slot, of which 7 in 8 may be full.
 fn hashed_bytes<K, V>(map: &HashMap<K, V>) -> usize {
     map.capacity() * 8 / 7 * (size_of::<(K, V)>() + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_gets_no_number_for_want_of_memory_is_not_one_too_many() {
+        let refused = |error: IdError| refused(&error, 8);
+        assert!(matches!(
+            refused(IdError::OutOfMemory),
+            CacheError::Memory { frames: 8 }
+        ));
+        assert!(matches!(
+            refused(IdError::Full { allocated: 3 }),
+            CacheError::Files { most: MOST_FILES }
+        ));
+    }
 }

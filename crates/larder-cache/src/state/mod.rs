@@ -24,10 +24,12 @@ pub(crate) use partitions::Admitted;
 pub(crate) use rule::{MakeRule, NamedRule, Noted, Use, by_name, default_rule, own};
 
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use crate::error::CacheError;
 use crate::key::{FileId, Key, MOST_FILES, MOST_INDEX, TenantId};
+use crate::limits::LEAVE_AT_ONCE;
 use crate::stats::{CacheStats, FileStats};
 use crate::table::{Claimed, Table};
 use dirty::DirtyBlocks;
@@ -86,9 +88,9 @@ pub(crate) struct State {
     read_errors: u64,
     write_errors: u64,
     recorder: Option<Recorder>,
+    /// One that has panicked: it is not called again.
+    failed_recorder: Option<Recorder>,
     epochs: EpochClock,
-    /// Blocks that are being read.
-    loading: usize,
     /// Threads that wait for a block that moves.
     waiting: usize,
     /// How many blocks came to rest.
@@ -117,8 +119,8 @@ impl State {
             read_errors: 0,
             write_errors: 0,
             recorder: None,
+            failed_recorder: None,
             epochs: EpochClock::new(),
-            loading: 0,
             waiting: 0,
             rested: 0,
         })
@@ -198,22 +200,37 @@ impl State {
     /// Calls `recorder` for every use from now on. Returns the former one.
     pub(crate) fn record(&mut self, table: &Table, recorder: Option<Recorder>) -> Option<Recorder> {
         self.epochs.report_all(recorder.is_some(), table);
-        core::mem::replace(&mut self.recorder, recorder)
+        let former = core::mem::replace(&mut self.recorder, recorder);
+        former.or_else(|| self.failed_recorder.take())
     }
 
+    #[inline]
     fn report(&mut self, key: Key, request: u32, kind: AccessKind, hit: bool) {
-        // One that panics is not called again, least of all while its panic goes up.
-        if let Some(mut recorder) = self.recorder.take() {
-            let _other_caches = elsewhere();
-            recorder(Access {
-                file: self.files.of(key).id,
-                index: key.index(),
-                block: Block(key.0),
-                request,
-                kind,
-                hit,
-            });
-            self.recorder = Some(recorder);
+        if self.recorder.is_some() {
+            self.record_access(key, request, kind, hit);
+        }
+    }
+
+    #[cold]
+    fn record_access(&mut self, key: Key, request: u32, kind: AccessKind, hit: bool) {
+        let Some(recorder) = &mut self.recorder else {
+            return;
+        };
+        let access = Access {
+            file: self.files.of(key).id,
+            index: key.index(),
+            block: Block(key.0),
+            request,
+            kind,
+            hit,
+        };
+        let _other_caches = elsewhere();
+        // Its panic must not go up through what is half done here.
+        let called = catch_unwind(AssertUnwindSafe(|| recorder(access)));
+        if let Err(payload) = called {
+            // Under the lock neither is dropped: what they own may use the cache then.
+            core::mem::forget(payload);
+            self.failed_recorder = self.recorder.take();
         }
     }
 
@@ -222,28 +239,40 @@ impl State {
         self.report(key, 0, AccessKind::Remove, false);
     }
 
-    /// Counts a miss, and reports it to the rule, before room is made.
+    /// Reports a miss to the rule, before room is made. It counts when it is known what becomes of it.
+    #[inline]
     pub(crate) fn miss(&mut self, table: &Table, miss: Miss) -> Admitted {
+        self.end_epoch(table);
+        let partition = self.partition(miss.key.file());
+        self.partitions.miss(partition, miss.key, miss.reason)
+    }
+
+    /// Counts a miss, and reports it to the recorder.
+    #[inline]
+    fn count_miss(&mut self, miss: Miss, admitted: Admitted) {
         let Miss {
             key,
             reason,
             request,
         } = miss;
-        self.end_epoch(table);
         self.report(key, request, reason.into(), false);
-        let partition = self.partition(key.file());
-        let (admitted, remembered) = self.partitions.miss(partition, key, reason);
         if reason != Reason::Readahead {
-            let refault = u64::from(remembered);
+            let refault = u64::from(admitted.remembered);
             self.files.count(key.file(), |stats| {
                 stats.misses += 1;
                 stats.refaults += refault;
             });
         }
-        admitted
     }
 
-    /// Gives a block that is not in memory a frame. The caller holds the frame, fills it and [ends](Self::end_load) the transfer.
+    /// No room could be made for a block: it was missed, and does not come.
+    pub(crate) fn refuse(&mut self, miss: Miss, admitted: Admitted) {
+        self.count_miss(miss, admitted);
+        self.report_removed(miss.key);
+    }
+
+    /// Gives a block that was missed a frame, and counts the miss. The caller holds the frame, fills it and [ends](Self::end_load) the
+    /// transfer.
     #[inline(always)]
     pub(crate) fn admit<'c>(
         &mut self,
@@ -264,6 +293,7 @@ impl State {
             claimed = self.other_page(table, partition, claimed).ok_or(error)?;
         }
         let frame = claimed.frame();
+        self.count_miss(miss, admitted);
         self.end_epoch(table);
         table.insert(key, frame);
         let read_ahead = reason == Reason::Readahead;
@@ -274,7 +304,6 @@ impl State {
         if read_ahead {
             self.files.count(key.file(), |stats| stats.read_ahead += 1);
         }
-        self.loading += 1;
         let transfer = self.begin_transfer(table, key, frame);
         let arrival = (key, reason, request);
         self.partitions.insert(partition, frame, arrival, admitted);
@@ -313,7 +342,6 @@ impl State {
     /// A block came into its frame, or could not be read and is forgotten.
     pub(crate) fn end_load(&mut self, table: &Table, load: &Transfer, loaded: Loaded) {
         let (key, frame) = (load.key, load.frame);
-        self.loading -= 1;
         self.rests(key, frame);
         match loaded {
             Loaded::Overwritten => {
@@ -352,10 +380,10 @@ impl State {
         self.read_errors += 1;
     }
 
-    /// Readahead takes what is easily had, and not the last frames of others.
+    /// Readahead takes what is easily had, and not the last frames of others: blocks that are being read or written cannot leave.
     pub(crate) fn has_room_for_readahead(&self, file: u32) -> bool {
         let partition = self.partitions.get(self.partition(file));
-        self.loading * 4 <= partition.rule.capacity()
+        partition.moving * 4 <= partition.rule.capacity()
     }
 
     /// A block is being read or written.
@@ -468,25 +496,26 @@ impl State {
         next
     }
 
-    /// Takes clean blocks out that no thread holds, until at most `most` are left, or those that each partition has room for. Returns
-    /// how many left, and how many should have.
-    pub(crate) fn evict(&mut self, table: &Table, most: Option<usize>) -> (usize, usize) {
+    /// Takes clean blocks out that no thread holds: `blocks` of them, or those for which their partitions have no room. Returns how many
+    /// left, and how many should: where these are more than leave at once, the caller lets the lock go and calls again.
+    pub(crate) fn evict(&mut self, table: &Table, blocks: Option<usize>) -> (usize, usize) {
         let len = self.partitions.len();
-        let over = most.map(|most| len.saturating_sub(most));
+        let blocks = blocks.map(|blocks| blocks.min(len));
+        let now = blocks.map(|blocks| blocks.min(LEAVE_AT_ONCE));
         let (mut gone, mut all) = (0, 0);
         for partition in self.partitions.numbers() {
             let part = self.partitions.get(partition);
             let before = part.rule.len();
             // Of each partition its share, and of the last ones what the rounding left.
-            let wanted = over.map_or(part.excess(), |over| {
-                (over * before).div_ceil(len.max(1)).min(over - all)
+            let wanted = now.map_or(part.excess(), |now| {
+                (now * before).div_ceil(len.max(1)).min(now - all)
             });
             all += wanted;
             let latest = self.evict_last(table, partition, wanted);
             self.set_free(table, latest);
             gone += before - self.partitions.get(partition).rule.len();
         }
-        (gone, all)
+        (gone, blocks.unwrap_or(all))
     }
 
     /// Time passes for the rules, which may let blocks go.
@@ -501,7 +530,8 @@ impl State {
         }
     }
 
-    /// Takes blocks of a partition out, where the frame of the latest one stays in the caller's hands.
+    /// Takes blocks of a partition out, where the frame of the latest one stays in the caller's hands. Never more than leave at once, so
+    /// that other threads do not wait for the lock until all of a large part are out.
     #[inline]
     fn evict_last<'c>(
         &mut self,
@@ -510,6 +540,7 @@ impl State {
         wanted: usize,
     ) -> Option<Claimed<'c>> {
         self.end_epoch(table);
+        let wanted = wanted.min(LEAVE_AT_ONCE);
         let Victims {
             latest,
             others,
@@ -581,13 +612,9 @@ impl State {
         }
     }
 
-    /// The pages of frames that hold nothing go back to the pool.
-    pub(crate) fn trim(&self, table: &Table) {
-        for frame in self.free.iter(table.frames()) {
-            if let Some(mut claimed) = table.frames().try_claim(frame) {
-                claimed.give_back();
-            }
-        }
+    /// Pages of frames that hold nothing go back to the pool, `most` of them. Returns how many.
+    pub(crate) fn trim(&mut self, table: &Table, most: usize) -> usize {
+        self.free.trim(table.frames(), most)
     }
 
     /// A block is gone for other reasons than the rule's: it was invalidated, or could not be read. The caller holds its frame.
@@ -644,16 +671,18 @@ impl State {
     }
 
     fn make_dirty(&mut self, key: Key, frame: Frame) {
-        let new = self.dirty.insert(key, frame);
-        let partition = self.partition(key.file());
-        self.partitions.get_mut(partition).dirty += usize::from(new);
+        let new = usize::from(self.dirty.insert(key, frame));
+        let opened = self.files.of(key);
+        opened.dirty += new;
+        self.partitions.get_mut(opened.partition).dirty += new;
     }
 
     /// Says whether it was dirty.
     fn make_clean(&mut self, key: Key) -> bool {
         let was = self.dirty.clean(key);
-        let partition = self.partition(key.file());
-        self.partitions.get_mut(partition).dirty -= usize::from(was);
+        let opened = self.files.of(key);
+        opened.dirty -= usize::from(was);
+        self.partitions.get_mut(opened.partition).dirty -= usize::from(was);
         was
     }
 
@@ -833,7 +862,7 @@ impl State {
 
     /// The storage has `bytes` of a file, unless more is known of it.
     pub(crate) fn has_size(&mut self, table: &Table, number: u32, bytes: u64) {
-        let last = self.dirty.last(number);
+        let last = self.dirty.last(Some(number));
         let size = table.frames().block_size() as u64;
         let dirty_end = last.map_or(0, |last| (last.index() + 1) * size);
         self.files.get_mut(number).has_size(bytes, dirty_end);
@@ -859,7 +888,7 @@ impl State {
         let opened = self.files.get(number);
         FileStats {
             resident: opened.resident(),
-            dirty: self.dirty.count(number),
+            dirty: opened.dirty,
             ..opened.stats
         }
     }
@@ -867,6 +896,14 @@ impl State {
     pub(crate) fn tenant_stats(&self, tenant: TenantId) -> FileStats {
         self.files
             .tenant_stats(tenant, |file| self.file_stats(file))
+    }
+
+    /// How many blocks of a tenant's files are dirty. Its own partition knows that; else each file is looked at.
+    pub(crate) fn tenant_dirty(&self, tenant: TenantId) -> usize {
+        match self.partitions.of_tenant(tenant) {
+            SHARED => self.files.dirty_of(tenant),
+            partition => self.partitions.get(partition).dirty,
+        }
     }
 
     /// [`tenant_stats`](Self::tenant_stats), of which nothing is kept of files that have no number any more.
@@ -962,8 +999,7 @@ impl State {
     ) -> Result<(), CacheError> {
         let moving = |&&(_, frame): &&(Key, Frame)| self.moving.has(frame);
         let moving = blocks.iter().filter(moving).count();
-        let dirty = |&&(key, _): &&(Key, Frame)| self.dirty.get(key).is_some();
-        let dirty = blocks.iter().filter(dirty).count();
+        let dirty = self.files.dirty_of(tenant);
         self.files.set_partition(tenant, to);
         let part = self.partitions.get_mut(from);
         (part.moving, part.dirty) = (part.moving - moving, part.dirty - dirty);
@@ -1075,6 +1111,7 @@ impl State {
             ));
         }
         let holds = |number, frame| frames.key(frame).file() == number;
-        self.files.check(|number| resident[number as usize], holds)
+        let has = |number: u32| (resident[number as usize], self.dirty.count(number));
+        self.files.check(has, holds)
     }
 }

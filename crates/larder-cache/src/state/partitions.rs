@@ -20,6 +20,8 @@ pub(super) const SHARED: u32 = 0;
 pub(crate) struct Admitted {
     admission: Admission,
     changes: u64,
+    /// It still remembered the block.
+    pub(super) remembered: bool,
 }
 
 /// The frames of a partition, which its rule knows by numbers of its own: so the rule's tables are as large as the partition.
@@ -224,17 +226,19 @@ impl Partitions {
         }
     }
 
-    /// A block is to come: what its rule says to that, and whether it still remembers the block.
+    /// A block is to come: what its rule says to that.
     #[inline(always)]
-    pub(super) fn miss(&mut self, partition: u32, key: Key, reason: Reason) -> (Admitted, bool) {
+    pub(super) fn miss(&mut self, partition: u32, key: Key, reason: Reason) -> Admitted {
         let changes = self.changes;
         let Partition { rule, shadows, .. } = self.get_mut(partition);
         let shadow = rule.recall(shadows, key);
         // Shadows stay for a while after the rule has forgotten them.
         let remembered = shadow.is_some_and(|shadow| rule.remembers(shadow));
-        let admission = rule.miss(Block(key.0), shadow, reason);
-        let admitted = Admitted { admission, changes };
-        (admitted, remembered)
+        Admitted {
+            admission: rule.miss(Block(key.0), shadow, reason),
+            changes,
+            remembered,
+        }
     }
 
     /// A block comes into a frame.

@@ -63,6 +63,17 @@ fn a_frame_is_free_once_and_then_holds_nothing() {
         shared.table().frames().set_key(1, Key::NONE);
     });
     assert!(said.contains("frame 1, which is not free"), "{said}");
+    let said = wrong(|shared| {
+        let frames = shared.table().frames();
+        frames.try_claim(1).unwrap().give_back();
+    });
+    assert_eq!(said, "the list of free frames with a page names frame 1");
+}
+
+#[test]
+fn a_file_that_counts_other_dirty_blocks_than_it_has_is_named() {
+    let said = wrong(|shared| shared.state().files.get_mut(0).dirty += 1);
+    assert_eq!(said, "0 blocks of file 0 are dirty, not 1");
 }
 
 #[test]

@@ -163,7 +163,7 @@ impl Unsynced {
         }
     }
 
-    /// A file ends before this block; with `empty`, nothing behind it stays in memory.
+    /// A file ends before this block; with `empty`, nothing but zeroes stays in memory behind it.
     pub(super) fn cut(&mut self, from: Key, empty: bool) {
         let behind = from..=*Key::all_of(from.file()).end();
         if empty {

@@ -132,6 +132,11 @@ impl Frames {
             .store(key.0, Ordering::Release);
     }
 
+    /// The frame has a page. That changes under the cache's lock only.
+    pub(crate) fn has_page(&self, frame: Frame) -> bool {
+        self.slots[frame as usize].page.load(Ordering::Relaxed) != 0
+    }
+
     pub(crate) fn slots(&self) -> &[Slot] {
         &self.slots
     }
@@ -303,7 +308,7 @@ impl<'c> Claimed<'c> {
     }
 
     pub(crate) fn has_page(&self) -> bool {
-        self.slot().page.load(Ordering::Relaxed) != 0
+        self.frames.has_page(self.frame)
     }
 
     /// Takes a page from the pool, if there is none.

@@ -6,7 +6,7 @@ use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use crate::common::{Faulty, cache};
-use larder_cache::{BlockRef, CacheError, FileId};
+use larder_cache::{BlockCache, BlockRef, CacheError, FileId};
 
 type Reply = (ThreadId, Result<Vec<u8>, CacheError>);
 
@@ -128,7 +128,7 @@ fn a_read_that_was_begun_ends_without_its_cache() {
 #[test]
 fn blocks_behind_a_reader_in_order_come_too() {
     let storage = Faulty::default();
-    let builder = larder_cache::BlockCache::builder(storage.clone());
+    let builder = BlockCache::builder(storage.clone());
     let cache = builder.read_ahead(8).build().unwrap();
     let file = cache.file(FileId(1)).unwrap();
     let mut handle = cache.handle();
@@ -142,4 +142,35 @@ fn blocks_behind_a_reader_in_order_come_too() {
         }
     }
     assert!((10..20).contains(&missed), "{missed}");
+}
+
+#[test]
+fn a_range_that_no_file_has_is_refused_before_anything_is_read_ahead() {
+    let cache = BlockCache::builder(Faulty::default()).build().unwrap();
+    let files = [1, 2].map(|id| cache.file(FileId(id)).unwrap());
+    let mut handle = cache.handle();
+    let (sender, replies) = channel();
+    for file in &files {
+        for blocks in [5..u64::MAX, 5..(1 << 40) + 1] {
+            handle.start_read(file, blocks, reply(&sender));
+            assert!(matches!(one(&replies).1, Err(CacheError::Index { .. })));
+        }
+        handle.start_read(file, (1 << 40) - 1..1 << 40, reply(&sender));
+        assert_eq!(one(&replies).1.unwrap(), [0]);
+    }
+    assert_eq!(cache.stats().read_ahead, 0);
+}
+
+/// The thread that reads reports what it found when it has found all.
+#[test]
+fn a_recorder_that_panics_keeps_no_completion_from_being_called() {
+    let cache = cache(&Faulty::default(), 16);
+    let file = cache.file(FileId(1)).unwrap();
+    let mut handle = cache.handle();
+    handle.read(&file, 0).unwrap();
+    handle.report();
+    cache.record(Some(Box::new(|_| panic!("as asked"))));
+    let (sender, replies) = channel();
+    handle.start_read(&file, 0..1, reply(&sender));
+    assert_eq!(one(&replies).1.unwrap(), [0]);
 }

@@ -363,6 +363,41 @@ fn readers_from_front_to_end_are_read_ahead_of_and_others_are_not() {
     assert_eq!(cache.stats().read_ahead, 0);
 }
 
+/// In a small cache there is never room for more than four blocks ahead.
+#[test]
+fn readahead_goes_on_where_fewer_blocks_came_than_were_asked_for() {
+    let storage = Faulty::default();
+    let builder = BlockCache::builder(storage).bytes(16 * size() as usize);
+    let cache = builder.policy("fifo").build().unwrap();
+    let file = cache.file(FILE).unwrap();
+    let mut handle = cache.handle();
+    for index in 0..61 {
+        handle.read(&file, index).unwrap();
+    }
+    handle.report();
+    let stats = cache.stats();
+    // 0 alone, then 1, 6, 11 and so on, each with four.
+    assert_eq!((stats.misses, stats.hits), (13, 48));
+    assert_eq!(stats.read_ahead, 48);
+}
+
+/// A block in the way ends a readahead, and not the reader's place.
+#[test]
+fn readahead_goes_on_behind_a_block_that_is_in_memory() {
+    let storage = Faulty::default();
+    let builder = BlockCache::builder(storage).bytes(256 * size() as usize);
+    let cache = builder.build().unwrap();
+    let file = cache.file(FILE).unwrap();
+    cache.handle().read(&file, 4).unwrap();
+    let mut handle = cache.handle();
+    for index in 0..14 {
+        handle.read(&file, index).unwrap();
+    }
+    // 4, 0, 1 with 2 and 3, and 5 with the next eight.
+    assert_eq!(cache.stats().misses, 4);
+    assert_eq!(cache.stats().read_ahead, 10);
+}
+
 #[test]
 fn readahead_without_a_use_is_counted() {
     let storage = Faulty::default();

@@ -1,7 +1,9 @@
 //! Dirty blocks that the cache writes by itself, so that they do not keep the cache.
 
-use crate::common::{Call, Faulty};
-use larder_cache::{BlockCache, FileId};
+use std::sync::atomic::Ordering;
+
+use crate::common::{Call, Faulty, cache};
+use larder_cache::{BlockCache, CachedFile, FileId, TenantId};
 
 const FILE: FileId = FileId(1);
 
@@ -71,4 +73,73 @@ fn the_rule_has_written_what_would_have_left_and_not_what_is_changed_all_the_tim
         "{:?}",
         cache.stats()
     );
+}
+
+/// Writes whole blocks, with which the file ends at the least.
+fn overwrite(cache: &BlockCache, file: &CachedFile, blocks: std::ops::Range<u64>) {
+    let mut handle = cache.handle();
+    for index in blocks {
+        let block = handle.overwrite_until(file, index, (index + 1) * size());
+        block.unwrap().fill(1);
+    }
+}
+
+#[test]
+fn each_count_of_dirty_blocks_agrees_whatever_becomes_of_them() {
+    let storage = Faulty::default();
+    let cache = cache(&storage, 100);
+    // One that shares its frames, and one that has some for itself.
+    let tenants = [TenantId(1), TenantId(2)];
+    let limit = 40 * size() as usize;
+    cache.limit_tenant(tenants[1], limit, None).unwrap();
+    let open = |tenant: TenantId| {
+        let file = cache.open_at_of(FileId(tenant.0.into()), 0, tenant);
+        file.unwrap()
+    };
+    let [one, two] = tenants.map(open);
+    let agree = |dirty: [usize; 2]| {
+        assert_eq!([&one, &two].map(|file| file.stats().dirty), dirty);
+        let of_tenants = tenants.map(|tenant| cache.tenant_stats(tenant).dirty);
+        assert_eq!(of_tenants, dirty);
+        assert_eq!(tenants.map(|tenant| cache.tenant_dirty(tenant)), dirty);
+        assert_eq!(cache.stats().dirty, dirty[0] + dirty[1]);
+        assert_eq!(cache.check(), Ok(()));
+    };
+    agree([0, 0]);
+    overwrite(&cache, &one, 0..8);
+    overwrite(&cache, &two, 0..8);
+    agree([8, 8]);
+    // A block that is dirty already counts once.
+    overwrite(&cache, &one, 0..4);
+    agree([8, 8]);
+    one.write_back().unwrap();
+    agree([0, 8]);
+    overwrite(&cache, &one, 0..8);
+    one.truncate(5 * size()).unwrap();
+    agree([5, 8]);
+    two.invalidate(6..8).unwrap();
+    agree([5, 6]);
+    Faulty::say(&storage.0.fail_writes, true);
+    assert!(two.write_back().is_err());
+    agree([5, 6]);
+    Faulty::say(&storage.0.fail_writes, false);
+    two.write_back().unwrap();
+    agree([5, 0]);
+    assert!(two.sync().is_err(), "the failed write was not reported yet");
+    two.sync().unwrap();
+    // What a failed sync takes with it is dirty again.
+    overwrite(&cache, &two, 0..2);
+    two.write_back().unwrap();
+    agree([5, 0]);
+    storage.0.syncs_to_fail.store(1, Ordering::SeqCst);
+    assert!(two.sync().is_err());
+    agree([5, 2]);
+    cache.unlimit_tenant(tenants[1]).unwrap();
+    agree([5, 2]);
+    one.discard();
+    agree([0, 2]);
+    cache.limit_tenant(tenants[1], limit, None).unwrap();
+    agree([0, 2]);
+    two.write_back().unwrap();
+    agree([0, 0]);
 }

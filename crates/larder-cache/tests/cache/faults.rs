@@ -1,12 +1,13 @@
 //! A storage that fails, panics or takes its time while others use the cache.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, mpsc::channel};
 use std::thread::sleep;
 use std::time::Duration;
 
 use crate::common::Faulty;
-use larder_cache::{BlockCache, CacheError, CachedFile, FileId};
+use larder_cache::{AccessKind, BlockCache, CacheError, CachedFile, FileId};
 
 const FILE: FileId = FileId(1);
 /// Long enough for a thread to go wrong, and nothing waits for it to go right.
@@ -205,18 +206,148 @@ fn a_read_ahead_that_panics_or_fails_leaves_nothing_behind() {
     }
 }
 
+/// Says when it is dropped.
+struct Owned(Arc<AtomicBool>);
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
 #[test]
 fn a_recorder_that_panics_is_not_asked_again() {
     let (_storage, cache, file) = made(4, 0);
     cache.handle().read(&file, 0).unwrap();
-    cache.record(Some(Box::new(|_| panic!("as asked"))));
-    // The use is reported when the handle is dropped; while a panic goes up, another one would end the process.
-    assert!(panics(|| {
+    let (calls, dropped) = (Arc::new(AtomicU64::new(0)), Arc::default());
+    let (count, owned) = (Arc::clone(&calls), Owned(Arc::clone(&dropped)));
+    cache.record(Some(Box::new(move |_| {
+        let _ = &owned;
+        count.fetch_add(1, Ordering::SeqCst);
+        panic!("as asked");
+    })));
+    // The first use is reported with the miss, and the last one when the handle is dropped.
+    let uses = || {
         let mut handle = cache.handle();
-        handle.read(&file, 0).unwrap();
-        handle.read(&file, 1).unwrap();
-    }));
+        for index in [0, 1, 1] {
+            handle.read(&file, index).unwrap();
+        }
+    };
+    assert!(!panics(uses));
     cache.handle().read(&file, 2).unwrap();
+    assert_eq!(calls.load(Ordering::SeqCst), 1);
+    let stats = cache.stats();
+    assert_eq!((stats.hits, stats.misses), (2, 3));
+    assert_eq!(cache.check(), Ok(()));
+    // What it owns may use the cache as it is dropped, so that is not done in the middle of a use.
+    assert!(!dropped.load(Ordering::SeqCst));
+    cache.record(None);
+    assert!(dropped.load(Ordering::SeqCst));
+}
+
+#[test]
+fn a_recorder_that_panics_during_readahead_leaves_nothing_half_done() {
+    let (_storage, cache, file) = made(16, 8);
+    let mut ahead = 0;
+    cache.record(Some(Box::new(move |access| {
+        ahead += usize::from(access.kind == AccessKind::Readahead);
+        assert!(ahead < 3, "as asked");
+    })));
+    let (sender, ends) = channel();
+    let (reader, read) = (cache.clone(), file.clone());
+    // It is not joined: if it waited for a lock that it has, the test would not end.
+    std::thread::spawn(move || {
+        let mut handle = reader.handle();
+        let all = (0..8).filter(|&index| handle.read(&read, index).is_ok());
+        let _ = sender.send(all.count());
+    });
+    assert_eq!(ends.recv_timeout(Duration::from_secs(20)), Ok(8));
+    assert!(cache.stats().read_ahead >= 3);
+    assert_eq!(cache.check(), Ok(()));
+}
+
+/// What is recorded of a cache from now on: which block, as what, and whether it was there.
+fn recorded(cache: &BlockCache) -> Arc<Mutex<Vec<(u64, AccessKind, bool)>>> {
+    let log = Arc::new(Mutex::new(Vec::new()));
+    let into = Arc::clone(&log);
+    cache.record(Some(Box::new(move |access| {
+        let entry = (access.index, access.kind, access.hit);
+        into.lock().unwrap().push(entry);
+    })));
+    log
+}
+
+#[test]
+fn a_miss_that_finds_no_room_because_a_write_fails_is_recorded_as_removed() {
+    let (storage, cache, file) = made(2, 0);
+    let mut handle = cache.handle();
+    for index in 0..2 {
+        handle.overwrite(&file, index).unwrap().fill(1);
+    }
+    let log = recorded(&cache);
+    Faulty::say(&storage.0.fail_writes, true);
+    assert!(matches!(
+        handle.read(&file, 2),
+        Err(CacheError::Write { .. })
+    ));
+    let expected = [(2, AccessKind::Read, false), (2, AccessKind::Remove, false)];
+    assert_eq!(*log.lock().unwrap(), expected);
+    assert_eq!(cache.stats().misses, 3);
+}
+
+#[test]
+fn a_use_that_waits_for_room_counts_once_when_another_thread_brings_its_block() {
+    let (storage, cache, file) = made(2, 0);
+    let mut handle = cache.handle();
+    handle.overwrite(&file, 0).unwrap().fill(1);
+    let held = handle.read(&file, 1).unwrap();
+    let log = recorded(&cache);
+    storage.0.written.close();
+    std::thread::scope(|threads| {
+        let waits = threads.spawn(|| cache.handle().read(&file, 2).map(|block| block[0]));
+        // It has block 0 written, the only one that could make room.
+        storage.0.written.await_calls(1);
+        drop(held);
+        handle.read(&file, 2).unwrap();
+        storage.0.written.open();
+        waits.join().unwrap().unwrap();
+    });
+    let expected = [(2, AccessKind::Read, false), (2, AccessKind::Read, true)];
+    assert_eq!(*log.lock().unwrap(), expected);
+    let stats = cache.stats();
+    assert_eq!((stats.hits, stats.misses), (1, 3));
+}
+
+/// Each write makes one more block dirty behind all others, as a thread does that appends faster than the disk writes.
+#[test]
+fn what_is_appended_meanwhile_is_not_written_by_a_sync_or_a_write_back() {
+    for sync in [true, false] {
+        let (storage, cache, file) = made(1000, 0);
+        for index in 0..5 {
+            cache.handle().overwrite(&file, index).unwrap().fill(1);
+        }
+        let (appends, to) = (cache.clone(), file.clone());
+        let mut next = 5;
+        storage.0.on_write.set(move |_, _| {
+            // With an end, so that a test that fails has one.
+            if next < 200 {
+                appends.handle().overwrite(&to, next).unwrap().fill(2);
+                next += 1;
+            }
+        });
+        match sync {
+            true => file.sync().unwrap(),
+            false => cache.write_back().unwrap(),
+        }
+        storage.0.on_write.clear();
+        let stats = file.stats();
+        assert_eq!((stats.written, stats.dirty), (5, 5));
+        file.sync().unwrap();
+        let stats = file.stats();
+        assert_eq!((stats.written, stats.dirty), (10, 0));
+        file.write_back().unwrap();
+        assert_eq!(cache.check(), Ok(()));
+    }
 }
 
 #[test]
@@ -276,6 +407,108 @@ fn a_truncation_that_is_refused_changes_nothing() {
     drop(held);
     file.sync().unwrap();
     assert_eq!(storage.stored(FILE, 3 * size(), 1), [1]);
+}
+
+/// A thread that knows the new end writes behind it, in the middle of whatever the truncation has the storage do.
+#[test]
+fn what_is_written_behind_a_new_end_is_not_zeroed_by_the_truncation_that_said_it() {
+    let storage = Faulty::default();
+    // A thread that makes one more block dirty has one written first.
+    let builder = BlockCache::builder(storage.clone()).dirty_share(0.0);
+    let cache = builder.read_ahead(0).build().unwrap();
+    let [file, other] = [FILE, FileId(2)].map(|id| cache.file(id).unwrap());
+    let mut handle = cache.handle();
+    handle.overwrite(&file, 0).unwrap().fill(5);
+    file.sync().unwrap();
+    handle.overwrite(&other, 0).unwrap().fill(1);
+    let (appends, to) = (cache.clone(), file.clone());
+    let append = move || {
+        if to.end() == Some(10) {
+            let mut handle = appends.handle();
+            handle.write_until(&to, 0, 20).unwrap()[10..].fill(7);
+        }
+    };
+    let meanwhile = append.clone();
+    storage.0.on_write.set(move |_, _| meanwhile());
+    file.truncate(10).unwrap();
+    storage.0.on_write.clear();
+    // If there was no such moment.
+    append();
+    assert_eq!(file.end(), Some(20));
+    let expected = [&[5_u8; 10][..], &[7; 10], &[0; 10]].concat();
+    assert_eq!(handle.read(&file, 0).unwrap()[..30], expected);
+    file.sync().unwrap();
+    assert_eq!(storage.stored(FILE, 0, 20), expected[..20]);
+}
+
+/// The storage has these bytes still, and the file is longer again before the block is written.
+#[test]
+fn what_a_block_had_behind_a_new_end_does_not_come_back_when_the_file_is_longer_again() {
+    for resident in [true, false] {
+        let (storage, cache, file) = made(4, 0);
+        let mut handle = cache.handle();
+        handle.overwrite(&file, 0).unwrap().fill(5);
+        file.sync().unwrap();
+        if !resident {
+            file.invalidate(0..1).unwrap();
+        }
+        file.truncate(10).unwrap();
+        handle
+            .overwrite_until(&file, 1, size() + 3)
+            .unwrap()
+            .fill(6);
+        let expected = [&[5_u8; 10][..], &[0; 10]].concat();
+        assert_eq!(handle.read(&file, 0).unwrap()[..20], expected);
+        file.sync().unwrap();
+        assert_eq!(storage.stored(FILE, 0, 20), expected);
+    }
+}
+
+#[test]
+fn a_truncation_whose_last_block_cannot_be_read_changes_nothing() {
+    let (storage, cache, file) = made(4, 0);
+    let mut handle = cache.handle();
+    for index in 0..2 {
+        handle.overwrite(&file, index).unwrap().fill(1);
+    }
+    file.sync().unwrap();
+    file.invalidate(0..1).unwrap();
+    Faulty::say(&storage.0.fail_reads, true);
+    assert!(matches!(
+        file.truncate(1),
+        Err(CacheError::Read { index: 0, .. })
+    ));
+    assert_eq!((file.end(), file.stats().resident), (None, 1));
+    Faulty::say(&storage.0.fail_reads, false);
+    file.truncate(1).unwrap();
+    assert_eq!((file.end(), file.stats().resident), (Some(1), 1));
+}
+
+/// Behind the end there are zeroes already: such a block may be held, and stays.
+#[test]
+fn a_truncation_asks_for_no_block_behind_the_end_that_there_was() {
+    let (_storage, cache, file) = made(8, 0);
+    let mut handle = cache.handle();
+    for index in 0..3 {
+        handle.overwrite(&file, index).unwrap().fill(1);
+    }
+    file.set_end(3 * size());
+    let held = handle.read(&file, 5).unwrap();
+    for end in [2 * size() + 10, size(), 4 * size(), 10] {
+        file.truncate(end).unwrap();
+        assert_eq!(file.end(), Some(end));
+    }
+    assert!(held.iter().all(|&byte| byte == 0));
+    // One that was inside is asked for.
+    file.truncate(6 * size()).unwrap();
+    assert!(matches!(
+        file.truncate(size()),
+        Err(CacheError::Held { index: 5, .. })
+    ));
+    drop(held);
+    file.truncate(size()).unwrap();
+    assert_eq!(file.stats().resident, 1);
+    assert_eq!(cache.check(), Ok(()));
 }
 
 #[test]

@@ -123,3 +123,37 @@ fn a_sixteenth_leaves_when_programs_wait_for_memory() {
     }
     assert_eq!(cache.stats().capacity, 1000);
 }
+
+#[test]
+fn pages_that_hold_no_block_are_given_back_before_blocks_leave() {
+    let page = larder::os::page_size();
+    let cache = BlockCache::builder(Nothing)
+        .bytes(1000 * page)
+        .read_ahead(0)
+        .build()
+        .unwrap();
+    let file = cache.file(FileId(1)).unwrap();
+    let mut handle = cache.handle();
+    for index in 0..800 {
+        handle.read(&file, index).unwrap();
+    }
+    file.invalidate(0..100).unwrap();
+    for (pages, resident) in [(0, 700), (40, 700), (100, 660), (1, 659)] {
+        assert_eq!(cache.trim(pages * page).unwrap(), pages * page);
+        assert_eq!(cache.stats().resident, resident, "after {pages} more");
+        assert_eq!(cache.check(), Ok(()));
+    }
+    // All but the one that is held, which are more than leave at once.
+    let held = handle.read(&file, 799).unwrap();
+    assert_eq!(cache.trim(usize::MAX).unwrap(), 658 * page);
+    assert_eq!((cache.stats().resident, cache.trim(page).unwrap()), (1, 0));
+    drop(held);
+    assert_eq!(cache.trim(usize::MAX).unwrap(), page);
+    assert_eq!((cache.stats().resident, cache.trim(page).unwrap()), (0, 0));
+    // The frames without a page get one again.
+    for index in 0..1000 {
+        handle.read(&file, index).unwrap();
+    }
+    assert_eq!(cache.stats().resident, 1000);
+    assert_eq!(cache.check(), Ok(()));
+}

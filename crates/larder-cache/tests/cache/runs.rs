@@ -104,17 +104,36 @@ fn what_is_not_there_is_read_with_one_call_and_counted_once() {
     handle.read_many(&file, 30..44, &mut blocks).unwrap();
     handle.read_many(&file, 44..54, &mut blocks).unwrap();
     blocks.clear();
-    let calls = storage.take();
-    let spans: Vec<_> = calls
-        .iter()
-        .map(|call| (call[0], call[call.len() - 1]))
-        .collect();
-    assert_eq!(spans, [(20, 33), (34, 51), (52, 59)]);
+    assert_eq!(spans(&storage), [(20, 33), (34, 51), (52, 59)]);
     // Nothing, and what cannot be.
     handle.read_many(&file, 9..9, &mut blocks).unwrap();
     let wrong = handle.read_many(&file, 5..u64::MAX, &mut blocks);
     assert!(matches!(wrong, Err(CacheError::Index { .. })) && blocks.is_empty());
     assert_eq!(cache.check(), Ok(()));
+}
+
+/// First and last block of each call.
+fn spans(storage: &Counting) -> Vec<(u64, u64)> {
+    let calls = storage.take();
+    let span = |call: &Vec<u64>| (call[0], call[call.len() - 1]);
+    calls.iter().map(span).collect()
+}
+
+#[test]
+fn a_reader_of_more_than_comes_at_once_is_one_reader() {
+    let (storage, cache) = cache(2000, 8);
+    // The file is long enough, so no read comes back short and is asked for again.
+    storage.write(FILE, 2000 * size() - 1, &[1]).unwrap();
+    let file = cache.open_at(FILE, 2000 * size()).unwrap();
+    let mut handle = cache.handle();
+    let mut blocks = Vec::new();
+    for run in [0..10, 10..20, 20..620] {
+        handle.read_many(&file, run, &mut blocks).unwrap();
+        blocks.clear();
+    }
+    // 4 ahead of the second run, and 8 of the third: when the last of its blocks are read.
+    let expected = [(0, 9), (10, 23), (24, 280), (281, 537), (538, 627)];
+    assert_eq!(spans(&storage), expected);
 }
 
 #[test]

@@ -105,6 +105,31 @@ fn a_tenant_at_its_limit_waits_for_no_frame_of_others_and_takes_none() {
 }
 
 #[test]
+fn what_others_read_keeps_no_tenant_from_being_read_ahead_of() {
+    let storage = Faulty::default();
+    let builder = BlockCache::builder(storage.clone()).bytes(64 * page());
+    let cache = builder.policy("fifo").build().unwrap();
+    cache.limit_tenant(TENANTS[1], 8 * page(), None).unwrap();
+    let mine = cache.file_of(FileId(1), TENANTS[1]).unwrap();
+    let other = cache.file(FileId(2)).unwrap();
+    let (reads, file) = (cache.clone(), mine.clone());
+    // While 15 of the other's blocks are on their way.
+    storage.0.on_read.set(move |_, _| {
+        let mut handle = reads.handle();
+        for index in 0..2 {
+            handle.read(&file, index).unwrap();
+        }
+    });
+    let mut blocks = Vec::new();
+    let mut handle = cache.handle();
+    handle.read_many(&other, 0..16, &mut blocks).unwrap();
+    storage.0.on_read.clear();
+    // A quarter of its part, rounded up.
+    assert_eq!(mine.stats().read_ahead, 2);
+    assert_eq!(cache.check(), Ok(()));
+}
+
+#[test]
 fn room_for_a_tenant_is_made_by_writing_its_blocks() {
     let storage = Faulty::default();
     let cache = cache(&storage, 200);
@@ -165,4 +190,29 @@ fn limits_that_leave_the_others_nothing_are_refused() {
         .limit_tenant(TENANTS[2], 9 * page(), Some("arc"))
         .unwrap();
     assert_eq!(cache.tenant_limit(TENANTS[2]), Some((9 * page(), "arc")));
+}
+
+#[test]
+fn of_more_blocks_than_leave_at_once_each_tenant_loses_its_share() {
+    let (cache, files) = with_files(1000, "lru");
+    cache.limit_tenant(TENANTS[1], 500 * page(), None).unwrap();
+    let mut handle = cache.handle();
+    let mut fill = || {
+        for file in &files[..2] {
+            for index in 0..500 {
+                handle.read(file, index).unwrap();
+            }
+        }
+    };
+    let resident = || [&files[0], &files[1]].map(|file| file.stats().resident);
+    fill();
+    assert_eq!(cache.trim(600 * page()).unwrap(), 600 * page());
+    assert_eq!(resident(), [200, 200]);
+    fill();
+    assert_eq!(resident(), [500, 500]);
+    cache.limit_tenant(TENANTS[1], 100 * page(), None).unwrap();
+    assert_eq!(resident(), [500, 100]);
+    cache.set_bytes(300 * page()).unwrap();
+    assert_eq!(resident(), [200, 100]);
+    assert_eq!(cache.check(), Ok(()));
 }

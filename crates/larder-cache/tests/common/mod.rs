@@ -63,6 +63,34 @@ impl Gate {
     }
 }
 
+/// What a test does in the middle of a call of the storage.
+type Work = Box<dyn FnMut(FileId, u64) + Send>;
+
+/// Work that is done, by the thread that calls, whenever a call comes here: as if another thread did it just then. It must not want
+/// the blocks of the call. Its own calls do none.
+#[derive(Default)]
+pub(crate) struct Hook(Mutex<Option<Work>>);
+
+impl Hook {
+    pub(crate) fn set(&self, work: impl FnMut(FileId, u64) + Send + 'static) {
+        *self.0.lock().unwrap() = Some(Box::new(work));
+    }
+
+    /// Ends it: it may own the cache, which owns the storage.
+    pub(crate) fn clear(&self) {
+        let work = self.0.lock().unwrap().take();
+        drop(work);
+    }
+
+    fn pass(&self, file: FileId, offset: u64) {
+        let work = self.0.lock().unwrap().take();
+        if let Some(mut work) = work {
+            work(file, offset);
+            *self.0.lock().unwrap() = Some(work);
+        }
+    }
+}
+
 #[derive(Default)]
 pub(crate) struct State {
     memory: MemoryStorage,
@@ -85,6 +113,8 @@ pub(crate) struct State {
     pub(crate) reading: Gate,
     pub(crate) written: Gate,
     pub(crate) syncing: Gate,
+    pub(crate) on_read: Hook,
+    pub(crate) on_write: Hook,
     /// Bytes that a call reads or writes at most; 0 is no limit.
     pub(crate) at_most: AtomicU64,
     /// Each second call is interrupted.
@@ -180,6 +210,7 @@ impl Storage for Faulty {
         self.interrupted()?;
         self.0.calls.lock().unwrap().push(Call::Read(file, offset));
         self.0.reading.pass();
+        self.0.on_read.pass(file, offset);
         assert!(!self.0.panic_on_read.load(Ordering::SeqCst), "as asked");
         if self.0.fail_reads.load(Ordering::SeqCst) {
             return Err(io::Error::other("the disk is gone"));
@@ -200,6 +231,7 @@ impl Storage for Faulty {
         let call = Call::Write(file, offset, from[..n].to_vec());
         self.0.calls.lock().unwrap().push(call);
         let written = self.0.memory.write(file, offset, &from[..n]);
+        self.0.on_write.pass(file, offset);
         self.0.written.pass();
         written
     }
