@@ -13,7 +13,7 @@ use super::storage::{
 };
 use crate::error::{Failed, larder_status};
 use crate::mark::shared;
-use crate::options::{SizeFirst, blank, init, name};
+use crate::options::{SizeFirst, blank, init, text};
 use crate::pool::larder_pool;
 
 /// Settings of a block cache. `larder_blocks_options_init` fills in the defaults.
@@ -93,7 +93,7 @@ impl larder_blocks_options {
                 true => None,
                 false => Some(shared(self.pool)?.clone()),
             };
-            (name(self.policy)?, pool)
+            (text(self.policy, "options.policy")?, pool)
         };
         let functions = self.read.is_some() || self.write.is_some();
         let storage = Arc::new(Functions {

@@ -1,12 +1,15 @@
-//! Open files of a block cache.
+//! Open files of a block cache, and the tenants to which they belong.
 
-use larder_cache::{CachedFile, FileId, TenantId};
+use core::ffi::c_char;
+
+use larder_cache::{BlockCache, CachedFile, FileId, FileStats, TenantId};
 
 use super::cache::larder_blocks;
 use crate::call::{ask, free, make, on};
-use crate::error::{larder_error, larder_status};
+use crate::error::{Failed, larder_error, larder_status};
 use crate::mark::opaque;
 use crate::numbers::{self, numbers};
+use crate::options::text;
 
 /// Where a file ends that did not say so.
 pub const LARDER_BLOCKS_NO_END: u64 = u64::MAX;
@@ -20,8 +23,8 @@ opaque!(larder_blocks_file, CachedFile, b"ldrbfil1", "file");
 
 /// Opens file number `id` of the storage, of which the storage has `size` bytes: nothing behind is read, the storage's file is never
 /// longer than the file, and grows in order. With LARDER_BLOCKS_NO_END files end with their blocks. A file that is open or has
-/// blocks in memory keeps the end that was said. `tenant`, of whose files statistics are summed, is 0 or a number of the program's.
-/// `out` gets the file, or NULL after a failure.
+/// blocks in memory keeps the end that was said. `tenant` is 0 or a number of the program's: larder_blocks_tenant_stats_read sums the
+/// files of one, and larder_blocks_tenant_limit gives it a part of the cache. `out` gets the file, or NULL after a failure.
 ///
 /// # Safety
 /// `blocks` is NULL or a live block cache; `out` and `error` are NULL or can be written.
@@ -154,7 +157,7 @@ pub unsafe extern "C" fn larder_blocks_file_discard(
     unsafe { on(file, error, CachedFile::discard) }
 }
 
-/// Numbers of a file since it was opened, by all its openings.
+/// Numbers of a file since it was opened, by all its openings, or of all files of a tenant.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct larder_blocks_file_stats {
@@ -182,7 +185,7 @@ pub struct larder_blocks_file_stats {
     pub dirty: u64,
 }
 
-numbers!(larder_blocks_file_stats, |file: &CachedFile| stats = file.stats();
+numbers!(larder_blocks_file_stats, |taken: FileStats| stats = taken;
     hits, misses, refaults, read_ahead, wasted, evictions, written, discarded, resident, dirty,
 );
 
@@ -198,5 +201,51 @@ pub unsafe extern "C" fn larder_blocks_file_stats_read(
     error: *mut larder_error,
 ) -> larder_status {
     // SAFETY: the caller of the C function promises what this needs.
-    unsafe { numbers::read(file, stats, error) }
+    unsafe { numbers::try_read(file, stats, error, |file| Ok(file.stats().into())) }
+}
+
+/// Reads the sums of all files that were opened for a tenant, also of those that are closed; as larder_pool_stats_read. Looks at each
+/// file. Of a tenant without files all are 0.
+///
+/// # Safety
+/// `blocks` is NULL or a live block cache; `stats` is NULL or has as many writable bytes as its first field says; `error` is NULL or
+/// can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn larder_blocks_tenant_stats_read(
+    blocks: *const larder_blocks,
+    tenant: u32,
+    stats: *mut larder_blocks_file_stats,
+    error: *mut larder_error,
+) -> larder_status {
+    let sum = |blocks: &BlockCache| Ok(blocks.tenant_stats(TenantId(tenant)).into());
+    // SAFETY: the caller of the C function promises what this needs.
+    unsafe { numbers::try_read(blocks, stats, error, sum) }
+}
+
+/// Gives a tenant `bytes` of the cache for itself, and the others what is left; with 0 it shares the cache with the others again.
+/// `policy` is a rule of its own, or NULL for the one that it has, at first the cache's. Blocks that are too many leave as after
+/// larder_blocks_set_bytes.
+///
+/// # Safety
+/// `blocks` is NULL or a live block cache; `policy` is NULL or a text that ends with a zero byte; `error` is NULL or can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn larder_blocks_tenant_limit(
+    blocks: *const larder_blocks,
+    tenant: u32,
+    bytes: usize,
+    policy: *const c_char,
+    error: *mut larder_error,
+) -> larder_status {
+    let tenant = TenantId(tenant);
+    let limit = |blocks: &BlockCache| -> Result<(), Failed> {
+        // SAFETY: the caller of the C function promises what this needs.
+        let policy = unsafe { text(policy, "policy")? };
+        let changed = match bytes {
+            0 => blocks.unlimit_tenant(tenant),
+            bytes => blocks.limit_tenant(tenant, bytes, policy),
+        };
+        Ok(changed?)
+    };
+    // SAFETY: as above.
+    unsafe { on(blocks, error, limit) }
 }

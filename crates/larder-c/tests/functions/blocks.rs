@@ -377,3 +377,64 @@ fn failures_of_the_storage_are_named_and_so_is_garbage() {
         assert_eq!(disk.ended.load(SeqCst), 1);
     }
 }
+
+#[test]
+fn a_tenant_has_the_sums_of_its_files_and_a_part_of_the_cache() {
+    // SAFETY: live pointers and memory of the sizes said, or NULL and numbers that are refused.
+    unsafe {
+        let page = larder::os::page_size();
+        let options = larder_blocks_options {
+            bytes: 16 * page,
+            ..Default::default()
+        };
+        let blocks = made(|out, e| larder_blocks_new(&raw const options, out, e));
+        let handle = made(|out, e| larder_blocks_handle_new(blocks, out, e));
+        let e = null_mut();
+        let sums = |tenant| {
+            let size = size_of::<larder_blocks_file_stats>();
+            let mut stats = larder_blocks_file_stats {
+                size,
+                ..Default::default()
+            };
+            let status = larder_blocks_tenant_stats_read(blocks, tenant, &raw mut stats, e);
+            assert_eq!((status, stats.size), (LARDER_OK, size));
+            (stats.resident, stats.dirty)
+        };
+        let files = [1, 2].map(|id| {
+            let file = made(|out, e| larder_blocks_file_open(blocks, id, 0, 7, out, e));
+            let bytes = vec![1_u8; 2 * page];
+            let from = bytes.as_ptr().cast();
+            let written = null_mut();
+            let status = larder_blocks_handle_write(handle, file, 0, from, 2 * page, written, e);
+            assert_eq!(status, LARDER_OK);
+            file
+        });
+        assert_eq!(sums(7), (4, 4));
+        assert_eq!(sums(0), (0, 0));
+        let limit = |bytes, policy| larder_blocks_tenant_limit(blocks, 7, bytes, policy, e);
+        assert_eq!(limit(3 * page, c"lru".as_ptr()), LARDER_OK);
+        assert_eq!(sums(7).0, 3);
+        assert_eq!(limit(2 * page, null()), LARDER_OK);
+        assert_eq!(sums(7).0, 2);
+        assert_eq!(limit(0, null()), LARDER_OK);
+        refused(LARDER_ARGUMENT, "best", |e| {
+            larder_blocks_tenant_limit(blocks, 7, page, c"best".as_ptr(), e)
+        });
+        refused(LARDER_ARGUMENT, "policy is no UTF-8", |e| {
+            larder_blocks_tenant_limit(blocks, 7, page, c"\xff".as_ptr(), e)
+        });
+        refused(LARDER_NULL, "stats", |e| {
+            larder_blocks_tenant_stats_read(blocks, 7, null_mut(), e)
+        });
+        refused(LARDER_NULL, "block cache", |e| {
+            larder_blocks_tenant_limit(null(), 7, page, null(), e)
+        });
+        for file in files {
+            assert_eq!(larder_blocks_file_free(file), LARDER_OK);
+        }
+        // What is closed counts still.
+        assert_eq!(sums(7).0, 2);
+        assert_eq!(larder_blocks_handle_free(handle), LARDER_OK);
+        assert_eq!(larder_blocks_free(blocks), LARDER_OK);
+    }
+}
