@@ -7,8 +7,8 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use crate::filesystem::{FileSystem, Ours};
-use crate::inode::Inode;
+use crate::filesystem::FileSystem;
+use crate::inode::{Inode, Ours, State};
 use crate::system::{Attr, ProcFds, Sys, Time, now};
 
 /// What is to be changed of a file.
@@ -41,6 +41,11 @@ fn timespec(time: Option<Option<Time>>, now: Time) -> Timespec {
     }
 }
 
+/// Times that a write-back gives to the source, or that programs see after it.
+fn shown_times(state: &State) -> (Time, Time) {
+    (state.attr.mtime, state.attr.ctime)
+}
+
 impl FileSystem {
     pub(crate) fn change(&self, inode: &Arc<Inode>, changes: Changes) -> Sys<Attr> {
         let fd = inode.fd();
@@ -49,19 +54,17 @@ impl FileSystem {
             return Err(Errno::INVAL);
         }
         if changes.uid.is_some() || changes.gid.is_some() {
-            self.source.call();
             let (uid, gid) = (
                 changes.uid.map(Uid::from_raw),
                 changes.gid.map(Gid::from_raw),
             );
-            rustix::fs::chownat(fd, c"", uid, gid, AtFlags::EMPTY_PATH)?;
-            self.look(inode, Ours::Attributes)?;
+            self.own_change(inode, Ours::Attributes, || {
+                rustix::fs::chownat(fd, c"", uid, gid, AtFlags::EMPTY_PATH)
+            })?;
         }
         if let Some(mode) = changes.mode {
-            self.source.call();
-            self.proc_fds
-                .chmod(fd, Permissions::from_raw_mode(mode & 0o7777))?;
-            self.look(inode, Ours::Attributes)?;
+            let mode = Permissions::from_raw_mode(mode & 0o7777);
+            self.own_change(inode, Ours::Attributes, || self.proc_fds.chmod(fd, mode))?;
         }
         if let Some(size) = changes.size {
             self.truncate(inode, size, changes.kill_ids)?;
@@ -78,24 +81,32 @@ impl FileSystem {
         atime: Option<Option<Time>>,
         mtime: Option<Option<Time>>,
     ) -> Sys<()> {
-        self.source.call();
         let now = now();
         let times = Timestamps {
             last_access: timespec(atime, now),
             last_modification: timespec(mtime, now),
         };
-        rustix::fs::utimensat(inode.fd(), c"", &times, AtFlags::EMPTY_PATH)?;
-        {
-            // What is written back later is to have this time, and not that of the write.
+        // First here: what is written back from now on is to have this time, and not that of the write.
+        let (former, set) = {
             let mut state = inode.state();
+            let former = shown_times(&state);
             if state.changed {
                 state.attr.ctime = now;
                 if let Some(time) = mtime {
                     state.attr.mtime = time.unwrap_or(now);
                 }
             }
-        }
-        self.look(inode, Ours::Times).map(drop)
+            (former, shown_times(&state))
+        };
+        self.own_change(inode, Ours::Times, || {
+            let done = rustix::fs::utimensat(inode.fd(), c"", &times, AtFlags::EMPTY_PATH);
+            let mut state = inode.state();
+            // Unless a write has set others since.
+            if done.is_err() && state.changed && shown_times(&state) == set {
+                (state.attr.mtime, state.attr.ctime) = former;
+            }
+            done
+        })
     }
 
     /// Blocks and files of the source, less what is still to be written to it.
@@ -150,22 +161,45 @@ impl FileSystem {
         Ok(Ok(names))
     }
 
+    /// Sets an extended attribute. An access control list may take the right to run as the group, if the caller is not of it: then it
+    /// `kills_group_id`.
     pub(crate) fn set_extended(
         &self,
         inode: &Inode,
         name: &[u8],
         value: &[u8],
         flags: u32,
+        kills_group_id: bool,
     ) -> Sys<()> {
-        self.source.call();
-        let flags = XattrFlags::from_bits_retain(flags);
-        rustix::fs::setxattr(Self::attribute_path(inode)?, name, value, flags)?;
-        self.look(inode, Ours::Attributes).map(drop)
+        let (path, flags) = (
+            Self::attribute_path(inode)?,
+            XattrFlags::from_bits_retain(flags),
+        );
+        self.own_change(inode, Ours::Attributes, || {
+            rustix::fs::setxattr(path, name, value, flags)
+        })?;
+        match kills_group_id {
+            true => self.kill_group_id(inode),
+            false => Ok(()),
+        }
+    }
+
+    /// Takes the right to run as the group, of which the source's mode was looked at just now.
+    fn kill_group_id(&self, inode: &Inode) -> Sys<()> {
+        let mode = inode.state().attr.mode;
+        if mode & libc::S_ISGID == 0 {
+            return Ok(());
+        }
+        let kept = Permissions::from_raw_mode(mode & 0o7777 & !libc::S_ISGID);
+        self.own_change(inode, Ours::Attributes, || {
+            self.proc_fds.chmod(inode.fd(), kept)
+        })
     }
 
     pub(crate) fn remove_extended(&self, inode: &Inode, name: &[u8]) -> Sys<()> {
-        self.source.call();
-        rustix::fs::removexattr(Self::attribute_path(inode)?, name)?;
-        self.look(inode, Ours::Attributes).map(drop)
+        let path = Self::attribute_path(inode)?;
+        self.own_change(inode, Ours::Attributes, || {
+            rustix::fs::removexattr(path, name)
+        })
     }
 }

@@ -11,8 +11,8 @@ use parking_lot::{RwLockReadGuard, RwLockWriteGuard};
 use rustix::fs::{FallocateFlags, Mode as Permissions, SeekFrom};
 use rustix::io::Errno;
 
-use crate::filesystem::{FileSystem, Ours, STARTERS, errno};
-use crate::inode::{Inode, Opened};
+use crate::filesystem::{FileSystem, STARTERS, errno};
+use crate::inode::{Inode, Opened, Ours};
 use crate::options::Coherence;
 use crate::source::{in_place, refuse};
 use crate::system::Sys;
@@ -27,9 +27,6 @@ pub(crate) struct OpenFile {
     /// This opener's own, so that it learns of failed writes by itself.
     cached: CachedFile,
     tenant: TenantId,
-    appends: bool,
-    /// Each write is synced, with its attributes if the second is true.
-    syncs: Option<bool>,
     /// Keeps the kernel's number of the source's file.
     pub(crate) passthrough: OnceLock<Arc<BackingId>>,
 }
@@ -78,10 +75,55 @@ pub(crate) enum Read<T> {
 pub(crate) struct Write<'d> {
     pub(crate) offset: u64,
     pub(crate) data: &'d [u8],
+    /// Those of the open file, as they are now and not as it was opened, and those of this write alone.
+    pub(crate) flags: u32,
     /// The kernel kept it of a mapping.
     pub(crate) cached: bool,
     /// The program may not keep the file's right to run as its owner.
     pub(crate) kill_ids: bool,
+}
+
+impl Write<'_> {
+    fn has(&self, flag: i32) -> bool {
+        self.flags & flag as u32 == flag as u32
+    }
+
+    /// It goes to the end of the file, wherever that is.
+    fn appends(&self) -> bool {
+        self.has(libc::O_APPEND) && !self.cached
+    }
+
+    /// It is synced before it is answered, with the file's attributes if that is true.
+    fn syncs(&self) -> Option<bool> {
+        match self.has(libc::O_SYNC) {
+            true => Some(true),
+            false => self.has(libc::O_DSYNC).then_some(false),
+        }
+    }
+}
+
+/// A file's data that is open for one call, so that it is not closed as idle meanwhile.
+struct Lent<'s> {
+    system: &'s FileSystem,
+    inode: &'s Inode,
+    opened: Arc<Opened>,
+}
+
+impl<'s> Lent<'s> {
+    fn new(system: &'s FileSystem, inode: &'s Arc<Inode>) -> Sys<Self> {
+        let opened = system.open_data(inode, true)?;
+        Ok(Self {
+            system,
+            inode,
+            opened,
+        })
+    }
+}
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        self.system.close(self.inode);
+    }
 }
 
 /// A read of which not all is in memory.
@@ -180,8 +222,8 @@ impl FileSystem {
         };
         let same = !old || !self.look(inode, Ours::No)?;
         let write = flags & libc::O_ACCMODE as u32 != libc::O_RDONLY as u32;
-        let opened = self.open_data(inode, write, true)?;
-        let (handle, file) = self.open_file(inode, opened, flags)?;
+        let opened = self.open_data(inode, write)?;
+        let (handle, file) = self.open_file(inode, opened)?;
         if write && flags & libc::O_TRUNC as u32 != 0 {
             let cut = self.truncate(inode, 0, kill_ids);
             cut.inspect_err(|_| self.release(handle))?;
@@ -194,14 +236,7 @@ impl FileSystem {
         &self,
         inode: &Arc<Inode>,
         opened: Arc<Opened>,
-        flags: u32,
     ) -> Sys<(u64, Arc<OpenFile>)> {
-        let has = |flag: i32| flags & flag as u32 == flag as u32;
-        let syncs = if has(libc::O_SYNC) {
-            Some(true)
-        } else {
-            has(libc::O_DSYNC).then_some(false)
-        };
         let mut number = 0;
         let file = self.cached(inode).and_then(|cached| {
             let make = |handle| {
@@ -211,8 +246,6 @@ impl FileSystem {
                     opened,
                     cached,
                     tenant: self.tenant(inode),
-                    appends: has(libc::O_APPEND),
-                    syncs,
                     passthrough: OnceLock::new(),
                 }))
             };
@@ -313,7 +346,7 @@ impl FileSystem {
         starter.start_read(&file.cached, blocks, done);
     }
 
-    /// Writes, at the end if the file was opened so. Returns how many bytes; none if it would wait and must not: then it is to be done
+    /// Writes, at the end if the write's flags say so. Returns how many bytes; none if it would wait and must not: then it is to be done
     /// again, as a whole.
     pub(crate) fn write(
         &self,
@@ -323,15 +356,16 @@ impl FileSystem {
         may_wait: bool,
     ) -> Sys<Option<usize>> {
         let inode = &file.inode;
-        let appends = file.appends && !write.cached;
+        let appends = write.appends();
         let len = write.data.len() as u64;
         let end = write
             .offset
             .checked_add(len)
             .filter(|&end| i64::try_from(end).is_ok());
         let end = end.ok_or(Errno::FBIG)?;
-        let syncs = file.syncs.is_some() || self.write_through;
-        if !may_wait && (syncs || write.kill_ids && Self::without_ids(inode).is_some()) {
+        let syncs = write.syncs();
+        let waits = syncs.is_some() || self.write_through;
+        if !may_wait && (waits || write.kill_ids && Self::without_ids(inode).is_some()) {
             return Ok(None);
         }
         if write.kill_ids {
@@ -364,13 +398,14 @@ impl FileSystem {
         let bytes = blocks.start * block..blocks.end * block;
         let backing = &file.opened.backing;
         let fits = self.dirties(blocks.end - blocks.start, file.tenant);
+        // A hole before it takes no room.
+        let grows = end.saturating_sub(size.max(offset));
         if !may_wait {
-            let grows = end.saturating_sub(size);
             let grown = grows == 0 || self.try_reserve(grows);
             if !fits || backing.are_moving(&bytes) || !grown {
                 return Ok(None);
             }
-        } else if end > size && !self.reserve(end - size) {
+        } else if grows > 0 && !self.reserve(grows) {
             return Err(Errno::NOSPC);
         }
         self.changes(inode);
@@ -405,7 +440,7 @@ impl FileSystem {
         self.counters
             .written_bytes
             .fetch_add(done as u64, Ordering::Relaxed);
-        match file.syncs {
+        match syncs {
             Some(all) => self.sync(file, all)?,
             None if self.write_through => self.write_back(inode, &file.opened)?,
             None => {}
@@ -488,13 +523,12 @@ impl FileSystem {
         let Some(kept) = Self::without_ids(inode) else {
             return Ok(());
         };
-        self.source.call();
-        self.proc_fds
-            .chmod(inode.fd(), Permissions::from_raw_mode(kept & 0o7777))?;
-        let mut state = inode.state();
-        state.attr.mode = kept;
-        drop(state);
-        self.look(inode, Ours::Attributes).map(drop)
+        let mode = Permissions::from_raw_mode(kept & 0o7777);
+        self.own_change(inode, Ours::Attributes, || {
+            self.proc_fds.chmod(inode.fd(), mode)?;
+            inode.state().attr.mode = kept;
+            Ok(())
+        })
     }
 
     /// Makes a file safe on the source's disk, with its attributes if `all`.
@@ -512,7 +546,8 @@ impl FileSystem {
         if i64::try_from(size).is_err() {
             return Err(Errno::FBIG);
         }
-        let opened = self.open_data(inode, true, false)?;
+        let lent = Lent::new(self, inode)?;
+        let opened = &*lent.opened;
         let turn = alone(inode);
         let file = opened.backing.file();
         self.source.call();
@@ -525,14 +560,14 @@ impl FileSystem {
         if size > had {
             // What lies before the new hole comes first, so that there is no hole where something was written.
             opened.cached.write_back().map_err(cache_errno)?;
-            backing_len(&opened, size, true)?;
+            backing_len(opened, size, true)?;
             self.changes(inode);
             opened.cached.set_end(size);
         } else {
             self.changes(inode);
             // Here first: what is cut is not to be written behind the source's end.
             opened.cached.truncate(size).map_err(cache_errno)?;
-            backing_len(&opened, size, false)?;
+            backing_len(opened, size, false)?;
         }
         inode.size.store(size, Ordering::Release);
         if kill_ids {
@@ -682,31 +717,77 @@ fn copy_blocks(
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::MountOptions;
+    use crate::inode::Seen;
+    use crate::system::stat;
+    use std::os::unix::fs::FileExt;
+    use std::path::Path;
 
-    const BLOCK: u64 = 4096;
+    pub(crate) const BLOCK: u64 = 4096;
 
-    /// A file system whose source has a file of ten blocks, and that file, open.
-    fn with_file<T>(flags: i32, test: impl FnOnce(&FileSystem, &Arc<OpenFile>) -> T) -> T {
+    /// A file system, and its source, which has a file of ten blocks.
+    pub(crate) fn with_source<T>(test: impl FnOnce(&FileSystem, &Path) -> T) -> T {
         let source = tempfile::tempdir().unwrap();
         std::fs::write(source.path().join("file"), [7; 10 * BLOCK as usize]).unwrap();
         let system = MountOptions::new(source.path(), source.path())
             .cache_bytes(2 << 20)
             .prepare(source.path())
             .unwrap();
-        let inode = system.look_up(&system.root, b"file").unwrap().inode;
-        let flags = (libc::O_RDWR | flags) as u32;
-        let (_, file, _) = system.open(&inode, flags, false).unwrap();
-        test(&system, &file)
+        test(&system, source.path())
+    }
+
+    /// A file system and the file of its source, open.
+    pub(crate) fn with_file<T>(test: impl FnOnce(&FileSystem, &Arc<OpenFile>) -> T) -> T {
+        with_source(|system, _| {
+            let inode = system.look_up(&system.root, b"file").unwrap().inode;
+            let (_, file, _) = system.open(&inode, libc::O_RDWR as u32, false).unwrap();
+            test(system, &file)
+        })
+    }
+
+    /// Changes a file until its source says that it was changed: times go in steps.
+    pub(crate) fn change_seen(inode: &Inode, change: impl Fn()) {
+        let seen = || Seen::of(&stat(inode.fd()).unwrap());
+        let before = seen();
+        while seen() == before {
+            change();
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Waits until another thread wants a file for itself, of which this one has the lock beside others.
+    fn until_wanted(inode: &Inode) {
+        while inode.io.try_read().is_some() {
+            std::thread::yield_now();
+        }
     }
 
     /// Whether a write was done.
-    fn write(system: &FileSystem, file: &OpenFile, offset: u64, len: u64, may_wait: bool) -> bool {
+    pub(crate) fn write(
+        system: &FileSystem,
+        file: &OpenFile,
+        offset: u64,
+        len: u64,
+        may_wait: bool,
+    ) -> bool {
+        write_with(system, file, 0, offset..offset + len, may_wait)
+    }
+
+    /// Whether a write with these flags was done.
+    fn write_with(
+        system: &FileSystem,
+        file: &OpenFile,
+        flags: i32,
+        bytes: Range<u64>,
+        may_wait: bool,
+    ) -> bool {
+        let len = bytes.end - bytes.start;
         let write = Write {
-            offset,
+            offset: bytes.start,
             data: &vec![1; len as usize],
+            flags: flags as u32,
             cached: false,
             kill_ids: false,
         };
@@ -718,7 +799,7 @@ mod tests {
 
     #[test]
     fn a_write_that_must_not_wait_reads_nothing() {
-        with_file(0, |system, file| {
+        with_file(|system, file| {
             let reads = || system.source.calls.reads.load(Ordering::Relaxed);
             assert!(write(system, file, 0, BLOCK, false), "a whole block");
             assert!(write(system, file, 100, 100, false), "a part of it");
@@ -737,7 +818,7 @@ mod tests {
 
     #[test]
     fn nor_does_it_wait_for_a_lock_or_a_block_on_its_way() {
-        with_file(0, |system, file| {
+        with_file(|system, file| {
             let backing = &file.opened.backing;
             let lock = alone(&file.inode);
             assert!(!write(system, file, 0, BLOCK, false));
@@ -762,11 +843,13 @@ mod tests {
 
     #[test]
     fn nor_for_what_the_source_has_to_write_first() {
-        with_file(libc::O_SYNC, |system, file| {
-            assert!(!write(system, file, 0, BLOCK, false));
-            assert!(write(system, file, 0, BLOCK, true));
+        with_file(|system, file| {
+            for flags in [libc::O_SYNC, libc::O_DSYNC] {
+                assert!(!write_with(system, file, flags, 0..BLOCK, false));
+                assert!(write_with(system, file, flags, 0..BLOCK, true));
+            }
         });
-        with_file(0, |system, file| {
+        with_file(|system, file| {
             let dirty = || system.cache.stats().dirty as f64;
             let share = system.cache.stats().capacity as f64 * system.dirty_share;
             let written = || system.source.calls.writes.load(Ordering::Relaxed);
@@ -786,16 +869,85 @@ mod tests {
 
     #[test]
     fn what_is_appended_is_there_once() {
-        with_file(libc::O_APPEND, |system, file| {
+        with_file(|system, file| {
             let size = || file.inode.size.load(Ordering::Relaxed);
-            assert!(write(system, file, 0, 100, true));
+            let append = |len, may_wait| write_with(system, file, libc::O_APPEND, 0..len, may_wait);
+            assert!(append(100, true));
             system.write_back(&file.inode, &file.opened).unwrap();
             system.cache.trim(usize::MAX).unwrap();
             // The first block has to be read.
-            assert!(!write(system, file, 0, 2 * BLOCK, false));
+            assert!(!append(2 * BLOCK, false));
             assert_eq!(size(), 10 * BLOCK + 100);
-            assert!(write(system, file, 0, 2 * BLOCK, true));
+            assert!(append(2 * BLOCK, true));
             assert_eq!(size(), 12 * BLOCK + 100);
+        });
+    }
+
+    /// A thread that finds a change by others waits for a write that goes on, and does not drop what that has written.
+    #[test]
+    fn a_look_drops_nothing_of_a_write_beside_it() {
+        with_file(|system, file| {
+            let (inode, behind) = (&file.inode, file.opened.backing.file());
+            change_seen(inode, || {
+                behind.write_all_at(&[2; 100], 5 * BLOCK).unwrap();
+            });
+            std::thread::scope(|scope| {
+                let beside = shared(inode, true);
+                let look = scope.spawn(|| system.look_up(&system.root, b"file").is_ok());
+                until_wanted(inode);
+                // What `write` does, which would wait behind the other thread.
+                system.changes(inode);
+                let mut handle = system.cache.handle();
+                let (cached, data) = (&file.cached, [1; BLOCK as usize]);
+                let size = inode.size.load(Ordering::Relaxed);
+                let (done, result) =
+                    system.write_blocks(&mut handle, cached, 0, &data, size, false);
+                result.unwrap();
+                assert_eq!(done, data.len());
+                drop(beside);
+                assert!(look.join().unwrap());
+            });
+            system.write_back(inode, &file.opened).unwrap();
+            let mut page = [0; BLOCK as usize];
+            behind.read_exact_at(&mut page, 0).unwrap();
+            assert_eq!(page, [1; BLOCK as usize]);
+            let conflicts = system.counters.conflicts.load(Ordering::Relaxed);
+            assert_eq!(conflicts, 1, "what others wrote");
+        });
+    }
+
+    #[test]
+    fn an_answer_from_before_a_write_changes_nothing() {
+        with_file(|system, file| {
+            let inode = &file.inode;
+            let before = stat(inode.fd()).unwrap();
+            let version = inode.state().version;
+            assert!(write(system, file, 10 * BLOCK, BLOCK, true));
+            system.write_back(inode, &file.opened).unwrap();
+            for asked in [None, Some(version)] {
+                assert!(!system.refresh(inode, before, Ours::No, asked));
+                assert!(!system.refresh(inode, before, Ours::Attributes, asked));
+                assert_eq!(inode.size.load(Ordering::Relaxed), 11 * BLOCK);
+            }
+            let changes = &system.counters.outside_changes;
+            assert_eq!(changes.load(Ordering::Relaxed), 0);
+        });
+    }
+
+    #[test]
+    fn a_file_that_is_cut_by_its_name_is_open_meanwhile() {
+        with_source(|system, _| {
+            let inode = system.look_up(&system.root, b"file").unwrap().inode;
+            let opens = || inode.opens.load(Ordering::Acquire);
+            std::thread::scope(|scope| {
+                let beside = shared(&inode, true);
+                let cut = scope.spawn(|| system.truncate(&inode, BLOCK, false));
+                until_wanted(&inode);
+                assert_eq!(opens(), 1);
+                drop(beside);
+                cut.join().unwrap().unwrap();
+            });
+            assert_eq!(opens(), 0);
         });
     }
 }

@@ -69,8 +69,11 @@ pub enum FsError {
     /// Requests cannot come by io_uring.
     #[error("requests by io_uring: {0}")]
     IoUring(String),
-    /// The budget is too small.
-    #[error("a cache of {bytes} bytes was asked for; it needs at least {least}")]
+    /// The budget is too small for the buffers, and for the tables of the largest size that it may have.
+    #[error(
+        "a cache of {bytes} bytes was asked for; it needs at least {least}; give it more, fewer threads, or a smaller size to grow to \
+         (--most-cache)"
+    )]
     Budget {
         /// Bytes asked for.
         bytes: usize,

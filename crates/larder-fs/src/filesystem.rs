@@ -8,7 +8,7 @@ use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use larder_cache::{BlockCache, CacheError, CacheHandle, CachedFile, FileId, TenantId};
 use rustix::fs::{OFlags, Timespec, Timestamps, UTIME_OMIT};
@@ -18,7 +18,7 @@ use crate::data::OpenFile;
 use crate::directories::OpenDirectory;
 use crate::folders::Folders;
 use crate::gate::Room;
-use crate::inode::{Inode, Inodes, Opened, Seen};
+use crate::inode::{Inode, Inodes, Opened, Ours, Seen};
 use crate::options::{Coherence, Mode};
 use crate::source::{Backing, Source};
 use crate::stats::Counters;
@@ -26,17 +26,6 @@ use crate::system::{Attr, Identity, ProcFds, Sys, Time, now, stat};
 use crate::table::Table;
 use crate::upkeep::Notes;
 use crate::waiting::Waiting;
-
-/// Whether this mount changed a file itself just now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ours {
-    /// It did not: what is new was done by others.
-    No,
-    /// Its attributes or names, which changes the time of change.
-    Attributes,
-    /// Its time of modification too.
-    Times,
-}
 
 /// A few, so that threads seldom wait for each other, and programs that read several files do not look random.
 pub(crate) const STARTERS: usize = 8;
@@ -122,28 +111,25 @@ impl FileSystem {
             .map_err(|error| errno(&error))
     }
 
-    /// A file's data, for one more open file if that `counts`.
+    /// A file's data, for one more open file. It is to be [closed](Self::close).
     ///
     /// # Errors
     /// Those of opening the source's file.
-    pub(crate) fn open_data(
-        &self,
-        inode: &Arc<Inode>,
-        write: bool,
-        counts: bool,
-    ) -> Sys<Arc<Opened>> {
+    pub(crate) fn open_data(&self, inode: &Arc<Inode>, write: bool) -> Sys<Arc<Opened>> {
         let mut slot = inode.opened();
-        let count = u32::from(counts);
-        if let Some(opened) = &*slot {
-            if write && !opened.backing.is_writable() {
-                opened.backing.make_writable(self.open_source(inode, true)?);
+        let opened = match &*slot {
+            Some(opened) => {
+                if write && !opened.backing.is_writable() {
+                    opened.backing.make_writable(self.open_source(inode, true)?);
+                }
+                Arc::clone(opened)
             }
-            inode.opens.fetch_add(count, Ordering::AcqRel);
-            return Ok(Arc::clone(opened));
-        }
-        let file = self.open_source(inode, write)?;
-        let opened = self.put_opened(inode, &mut slot, file, write)?;
-        inode.opens.fetch_add(count, Ordering::AcqRel);
+            None => {
+                let file = self.open_source(inode, write)?;
+                self.put_opened(inode, &mut slot, file, write)?
+            }
+        };
+        inode.opens.fetch_add(1, Ordering::AcqRel);
         Ok(opened)
     }
 
@@ -185,72 +171,78 @@ impl FileSystem {
         Ok(opened)
     }
 
-    /// Takes what the source says of a file now. Returns whether others have changed its content.
-    pub(crate) fn refresh(&self, inode: &Inode, new: Attr, ours: Ours) -> bool {
-        let touched = {
-            let opened = inode.opened();
-            opened
-                .as_ref()
-                .is_some_and(|opened| opened.backing.is_touched())
-        };
-        let seen = Seen::of(&new);
-        let mut state = inode.state();
-        state.checked = Some(Instant::now());
+    /// Takes what the source says of a file. It was `asked` at this version of what is known of the file, or at one that is not known.
+    /// Returns whether others have changed its content. The caller does not have the file's lock.
+    pub(crate) fn refresh(&self, inode: &Inode, new: Attr, ours: Ours, asked: Option<u64>) -> bool {
         if !inode.is_file() || !self.caches() {
-            (state.attr, state.seen) = (new, seen);
+            inode.state().keep(new, ours);
             inode.size.store(new.size, Ordering::Release);
             return false;
         }
-        if state.changed {
-            // What is here is newer, and will be written over what others wrote.
-            let same = seen == state.seen || ours != Ours::No && seen.size == state.seen.size;
-            if !touched && !same {
-                self.counters.conflicts.fetch_add(1, Ordering::Relaxed);
-            }
-            state.seen = seen;
-            let former = state.attr;
-            state.attr = Attr {
-                mtime: former.mtime,
-                ctime: if ours == Ours::No {
-                    former.ctime
-                } else {
-                    later(former.ctime, new.ctime)
-                },
-                blocks: new.blocks.max(former.blocks),
-                ..new
-            };
+        let touched = inode.is_touched();
+        let mut state = inode.state();
+        // The answer may be from before a write or a write-back of this mount, and so older than what is known.
+        let current = asked == Some(state.version) || Seen::of(&new) == state.seen;
+        let outside = state.is_outside(&new, ours);
+        if current && !outside || state.changed && touched {
+            state.keep(new, ours);
             return false;
         }
-        let former = state.seen;
-        let outside = match ours {
-            Ours::No => seen != former,
-            Ours::Attributes => (seen.mtime, seen.size) != (former.mtime, former.size),
-            Ours::Times => seen.size != former.size,
-        };
-        let shown = state.shown.filter(|&(source, _)| source == new.ctime);
-        state.shown = shown;
-        state.seen = seen;
-        state.attr = Attr {
-            ctime: shown.map_or(new.ctime, |(_, shown)| shown),
-            ..new
-        };
-        inode.size.store(new.size, Ordering::Release);
         drop(state);
-        if outside && inode.has_blocks.load(Ordering::Acquire) {
-            self.counters
-                .outside_changes
-                .fetch_add(1, Ordering::Relaxed);
-            self.forget_content(inode, new.size);
-        }
-        outside
+        self.confirm(inode, ours)
     }
 
-    /// Blocks of a file that others have changed are read anew.
-    fn forget_content(&self, inode: &Inode, size: u64) {
+    /// Asks the source again, with the file for itself: no write, cut or write-back of this mount comes between the answer and what
+    /// follows from it.
+    fn confirm(&self, inode: &Inode, ours: Ours) -> bool {
         let _io = inode.io.write();
+        loop {
+            let asked = inode.state().version;
+            self.source.call();
+            let Ok(new) = stat(inode.fd()) else {
+                return false;
+            };
+            let touched = inode.is_touched();
+            let mut state = inode.state();
+            if state.version != asked {
+                // Another thread has looked after a change of attributes.
+                continue;
+            }
+            let outside = state.is_outside(&new, ours);
+            state.keep(new, ours);
+            if state.changed {
+                // What is newer here will be written over what others wrote.
+                if outside && !touched {
+                    state.conflict = true;
+                    self.counters.conflicts.fetch_add(1, Ordering::Relaxed);
+                }
+                return false;
+            }
+            drop(state);
+            if outside {
+                if inode.has_blocks.load(Ordering::Acquire) {
+                    let changes = &self.counters.outside_changes;
+                    changes.fetch_add(1, Ordering::Relaxed);
+                }
+                self.forget_content(inode, new.size);
+            }
+            return outside;
+        }
+    }
+
+    /// A file that others have changed has this size, and its blocks are read anew. The caller has the file for itself, and nothing
+    /// of it is dirty.
+    fn forget_content(&self, inode: &Inode, size: u64) {
+        inode.size.store(size, Ordering::Release);
+        if !inode.has_blocks.load(Ordering::Acquire) {
+            return;
+        }
         if let Ok(cached) = self.cached(inode) {
-            // Nothing of it is dirty, so nothing is lost; a block that is held was just read.
-            cached.discard();
+            // Not discarded: a sync still reports what it misses of what was written here.
+            if cached.invalidate(0..u64::MAX).is_err() {
+                // A block is held. The next look finds the change again.
+                inode.state().seen = Seen::default();
+            }
             cached.set_end(size);
         }
         self.notes.changed(inode.id);
@@ -273,9 +265,23 @@ impl FileSystem {
 
     /// Asks the source for a file's attributes. Returns whether others have changed its content.
     pub(crate) fn look(&self, inode: &Inode, ours: Ours) -> Sys<bool> {
+        let asked = inode.state().version;
         self.source.call();
         let new = stat(inode.fd())?;
-        Ok(self.refresh(inode, new, ours))
+        Ok(self.refresh(inode, new, ours, Some(asked)))
+    }
+
+    /// Has the source change a file's attributes, names or times, and looks at what came of it.
+    pub(crate) fn own_change(
+        &self,
+        inode: &Inode,
+        ours: Ours,
+        call: impl FnOnce() -> Sys<()>,
+    ) -> Sys<()> {
+        let _own = inode.own(ours);
+        self.source.call();
+        call()?;
+        self.look(inode, ours).map(drop)
     }
 
     /// Attributes as programs see them.
@@ -323,8 +329,15 @@ impl FileSystem {
         if !changed || opened.cached.stats().dirty > 0 {
             return Ok(());
         }
+        self.settle_with(inode, opened, mtime)
+    }
+
+    /// Gives the source's file, which has all blocks, its size and this time of modification.
+    fn settle_with(&self, inode: &Inode, opened: &Opened, mtime: Time) -> Sys<()> {
         let file = opened.backing.file();
         self.source.call();
+        // Before the first change, which is not one of others.
+        opened.backing.touch();
         let size = inode.size.load(Ordering::Acquire);
         if stat(&file)?.size < size {
             rustix::fs::ftruncate(&file, size)?;
@@ -336,11 +349,26 @@ impl FileSystem {
         }
         let new = stat(&file)?;
         let mut state = inode.state();
+        if state.attr.mtime != mtime {
+            // A program has set another one meanwhile: the next write-back gives it to the source, which may have lost it by this one.
+            return Ok(());
+        }
         opened.backing.seen();
         state.changed = false;
         state.shown = Some((new.ctime, state.attr.ctime));
         state.seen = Seen::of(&new);
+        state.version += 1;
         (state.attr.mtime, state.attr.blocks) = (new.mtime, new.blocks);
+        let known = std::mem::take(&mut state.conflict);
+        drop(state);
+        let found = new.size != size;
+        if found && !known {
+            self.counters.conflicts.fetch_add(1, Ordering::Relaxed);
+        }
+        if found || known {
+            // What others have appended, or wrote where nothing was written here.
+            self.forget_content(inode, new.size);
+        }
         Ok(())
     }
 
@@ -348,6 +376,10 @@ impl FileSystem {
     pub(crate) fn discard(&self, inode: &Inode) {
         let mut slot = inode.opened();
         if inode.opens.load(Ordering::Acquire) > 0 {
+            return;
+        }
+        let changed = inode.state().changed;
+        if changed && Self::has_a_name(inode) {
             return;
         }
         let opened = slot.take();
@@ -369,6 +401,17 @@ impl FileSystem {
         }
     }
 
+    /// Whether a name leads to a file that was taken for one without: it may have got one since the source was asked.
+    fn has_a_name(inode: &Inode) -> bool {
+        let links = stat(inode.fd()).map_or(0, |attr| attr.nlink);
+        if links > 0 {
+            let mut state = inode.state();
+            state.attr.nlink = links;
+            state.checked = None;
+        }
+        links > 0
+    }
+
     /// The kernel or a program has let go of it.
     pub(crate) fn retire(&self, inode: &Inode) {
         if inode.opens.load(Ordering::Acquire) > 0 {
@@ -384,7 +427,12 @@ impl FileSystem {
 
     /// An unused inode waits for its next use, if others have not deleted the file: a descriptor keeps it in the source.
     pub(crate) fn rest(&self, inode: &Inode) {
-        let gone = inode.is_dead() || stat(inode.fd()).is_ok_and(|attr| attr.nlink == 0);
+        let gone = inode.is_dead()
+            || match stat(inode.fd()) {
+                Ok(attr) => attr.nlink == 0,
+                // A server has no such file any more.
+                Err(error) => error == Errno::STALE,
+            };
         if !gone {
             self.inodes.rest(inode);
         } else if self.inodes.remove(inode) {
@@ -398,17 +446,34 @@ impl FileSystem {
         if self.space.left.fetch_sub(bytes, Ordering::AcqRel) >= bytes {
             return true;
         }
-        let Ok(stat) = rustix::fs::fstatvfs(self.root.fd()) else {
+        let Some(free) = self.free() else {
             return true;
         };
+        if self.take_room(free, bytes) {
+            return true;
+        }
+        if free < bytes {
+            return false;
+        }
+        // What is dirty may lie where the source has room for it already. What cannot be written is reported at the next sync.
+        let _ = self.cache.write_back();
+        self.free().is_none_or(|free| self.take_room(free, bytes))
+    }
+
+    /// Bytes that the source has free; none if it does not say.
+    fn free(&self) -> Option<i64> {
+        let stat = rustix::fs::fstatvfs(self.root.fd()).ok()?;
         let free = stat.f_bavail.saturating_mul(stat.f_frsize);
+        Some(i64::try_from(free).unwrap_or(i64::MAX))
+    }
+
+    /// Takes some of what is free beside what is dirty, and sets a part of the rest aside for the next writes. False if there is too
+    /// little.
+    fn take_room(&self, free: i64, bytes: i64) -> bool {
         let dirty = self.cache.stats().dirty * self.cache.block_size();
         self.space.dirty.store(dirty, Ordering::Release);
-        let free = free.saturating_sub(dirty as u64);
+        let left = free.saturating_sub(dirty as i64).saturating_sub(bytes);
         // Not all of it, so that others of the source are seen soon.
-        let left = i64::try_from(free)
-            .unwrap_or(i64::MAX)
-            .saturating_sub(bytes);
         self.space
             .left
             .store(left.clamp(0, 256 << 20), Ordering::Release);
@@ -431,7 +496,7 @@ impl FileSystem {
         if tenant != TenantId::default()
             && let Some((bytes, _)) = self.cache.tenant_limit(tenant)
         {
-            let dirty = self.cache.tenant_stats(tenant).dirty as i64;
+            let dirty = self.cache.tenant_dirty(tenant) as i64;
             if dirty + blocks > share(bytes / self.cache.block_size()) {
                 return false;
             }
@@ -475,10 +540,6 @@ impl FileSystem {
     }
 }
 
-fn later(one: Time, other: Time) -> Time {
-    one.max(other)
-}
-
 /// This time of modification, and the time of access as it is.
 fn modified((seconds, nanoseconds): Time) -> Timestamps {
     Timestamps {
@@ -490,5 +551,56 @@ fn modified((seconds, nanoseconds): Time) -> Timestamps {
             tv_sec: seconds,
             tv_nsec: nanoseconds.into(),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attributes::Changes;
+    use crate::data::tests::{BLOCK, with_file, write};
+    use std::os::unix::fs::FileExt;
+
+    #[test]
+    fn a_time_that_is_set_during_a_write_back_stays() {
+        with_file(|system, file| {
+            let (inode, opened) = (&file.inode, &file.opened);
+            assert!(write(system, file, 0, BLOCK, true));
+            opened.cached.write_back().unwrap();
+            let begun = inode.state().attr.mtime;
+            let set = |time| {
+                let changes = Changes {
+                    mtime: Some(Some(time)),
+                    ..Changes::default()
+                };
+                system.change(inode, changes)
+            };
+            set((1_000_000_000, 0)).unwrap();
+            system.settle_with(inode, opened, begun).unwrap();
+            assert!(inode.state().changed);
+            // One that no file has is refused, and not kept.
+            assert!(set((0, 2_000_000_000)).is_err());
+            system.settle(inode, opened).unwrap();
+            assert!(!inode.state().changed);
+            assert_eq!(stat(inode.fd()).unwrap().mtime, (1_000_000_000, 0));
+        });
+    }
+
+    #[test]
+    fn a_changed_file_ends_where_others_made_it_end() {
+        with_file(|system, file| {
+            let (inode, opened) = (&file.inode, &file.opened);
+            assert!(write(system, file, 0, BLOCK, true));
+            let behind = opened.backing.file();
+            behind.write_all_at(&[9; 100], 10 * BLOCK).unwrap();
+            system.write_back(inode, opened).unwrap();
+            let end = 10 * BLOCK + 100;
+            assert_eq!(inode.size.load(Ordering::Acquire), end);
+            assert_eq!(opened.cached.end(), Some(end));
+            let conflicts = || system.counters.conflicts.load(Ordering::Relaxed);
+            assert_eq!(conflicts(), 1);
+            assert!(!system.look(inode, Ours::No).unwrap());
+            assert_eq!((opened.cached.end(), conflicts()), (Some(end), 1));
+        });
     }
 }

@@ -7,7 +7,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::ops::Deref;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
@@ -24,9 +24,20 @@ use crate::table::Table;
 use crate::transport::BackingId;
 
 /// Bytes that an inode takes, about: its fields, its places in the tables, its name.
-pub(crate) const INODE_BYTES: usize = 896;
+pub(crate) const INODE_BYTES: usize = 920;
 
 const SHARDS: usize = 64;
+
+/// What this mount changed of a file itself just now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Ours {
+    /// Nothing: what is new was done by others.
+    No,
+    /// Its attributes or names, which changes the time of change.
+    Attributes,
+    /// Its time of modification too.
+    Times,
+}
 
 /// What the source said at the last look. If it says something else later, and this mount did not do it, the file was changed by
 /// others.
@@ -54,13 +65,86 @@ pub(crate) struct State {
     pub(crate) seen: Seen,
     /// When the source was asked last.
     pub(crate) checked: Option<Instant>,
+    /// Counts what the source said that was new: an answer to a question from before that may be out of date.
+    pub(crate) version: u64,
     /// Content, size or times are newer here than with the source.
     pub(crate) changed: bool,
+    /// Others have changed the content meanwhile: it is read anew when the source has all that is newer here.
+    pub(crate) conflict: bool,
+    /// Calls under way by which this mount changes attributes or names.
+    own_attributes: u32,
+    /// Calls under way by which this mount changes times.
+    own_times: u32,
     /// The source's time of change after write-back, and the one that programs saw before: the former is that of the write-back,
     /// which is no change that they made.
     pub(crate) shown: Option<(Time, Time)>,
     /// Times of a directory when the kernel was allowed to keep its list.
     pub(crate) listed: Option<(Time, Time)>,
+}
+
+impl State {
+    fn own_calls(&mut self, what: Ours) -> &mut u32 {
+        match what {
+            Ours::Times => &mut self.own_times,
+            _ => &mut self.own_attributes,
+        }
+    }
+
+    /// What this mount may have changed: what the asking thread did, and what calls under way do.
+    fn ours(&self, ours: Ours) -> Ours {
+        let under_way = match (self.own_attributes, self.own_times) {
+            (0, 0) => Ours::No,
+            (_, 0) => Ours::Attributes,
+            _ => Ours::Times,
+        };
+        ours.max(under_way)
+    }
+
+    /// Whether others have changed the content, by what the source says now.
+    pub(crate) fn is_outside(&self, new: &Attr, ours: Ours) -> bool {
+        let (seen, former) = (Seen::of(new), self.seen);
+        match self.ours(ours) {
+            Ours::No => seen != former,
+            Ours::Attributes => (seen.mtime, seen.size) != (former.mtime, former.size),
+            Ours::Times => seen.size != former.size,
+        }
+    }
+
+    /// Keeps what the source says now, as far as nothing is newer here.
+    pub(crate) fn keep(&mut self, new: Attr, ours: Ours) {
+        let seen = Seen::of(&new);
+        self.checked = Some(Instant::now());
+        self.version += u64::from(seen != self.seen);
+        self.seen = seen;
+        if self.changed {
+            let former = self.attr;
+            self.attr = Attr {
+                mtime: former.mtime,
+                ctime: match ours {
+                    Ours::No => former.ctime,
+                    _ => former.ctime.max(new.ctime),
+                },
+                blocks: new.blocks.max(former.blocks),
+                ..new
+            };
+        } else {
+            self.shown = self.shown.filter(|&(source, _)| source == new.ctime);
+            let ctime = self.shown.map_or(new.ctime, |(_, shown)| shown);
+            self.attr = Attr { ctime, ..new };
+        }
+    }
+}
+
+/// A call by which this mount changes an inode itself, until the look at what came of it is done.
+pub(crate) struct Own<'i> {
+    inode: &'i Inode,
+    what: Ours,
+}
+
+impl Drop for Own<'_> {
+    fn drop(&mut self) {
+        *self.inode.state().own_calls(self.what) -= 1;
+    }
 }
 
 /// The data of a file that is open, or was a moment ago.
@@ -146,6 +230,20 @@ impl Inode {
         self.opened.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// While this is there, what a look finds is not taken for a change by others that this mount may have made.
+    pub(crate) fn own(&self, what: Ours) -> Own<'_> {
+        *self.state().own_calls(what) += 1;
+        Own { inode: self, what }
+    }
+
+    /// The mount wrote to the source's file since its times were known.
+    pub(crate) fn is_touched(&self) -> bool {
+        let opened = self.opened();
+        opened
+            .as_ref()
+            .is_some_and(|opened| opened.backing.is_touched())
+    }
+
     /// The next look at its attributes asks the source.
     pub(crate) fn stale(&self) {
         self.state().checked = None;
@@ -188,7 +286,7 @@ pub(crate) struct Inodes {
     fields: ObjectCache<Fields>,
     idle: Mutex<VecDeque<u64>>,
     /// As many as the budget allows.
-    most: usize,
+    most: AtomicUsize,
 }
 
 impl Inodes {
@@ -210,7 +308,7 @@ impl Inodes {
             known: std::array::from_fn(|_| Mutex::default()),
             fields,
             idle: Mutex::default(),
-            most,
+            most: AtomicUsize::new(most),
         };
         let body = inodes
             .fields
@@ -330,7 +428,12 @@ impl Inodes {
     }
 
     pub(crate) fn most(&self) -> usize {
-        self.most
+        self.most.load(Ordering::Relaxed)
+    }
+
+    /// The budget allows so many from now on, up to those of [`new`](Self::new).
+    pub(crate) fn set_most(&self, most: usize) {
+        self.most.store(most, Ordering::Relaxed);
     }
 
     /// Bytes of the inodes, about.

@@ -29,69 +29,104 @@ use crate::source::Source;
 use crate::stats::{Counters, MountStats};
 use crate::system::{Identity, ProcFds, is_network, raise_descriptors, stat};
 use crate::table::Table;
-use crate::transport::{NO_RING, Requests, Worker, clone_device, greet};
+use crate::transport::{Agreed, HEADERS, NO_RING, Requests, Worker, clone_device, greet};
 use crate::waiting::{WAITING_BYTES, Waiting};
 
 /// The smallest cache.
 const LEAST_BYTES: usize = 1 << 20;
 
+/// Fewest bytes of inodes.
+const LEAST_INODE_BYTES: usize = 256 << 10;
+
+/// Fewest inodes, where the system has few descriptors.
+const LEAST_INODES: usize = 256;
+
+/// Fewest pages of blocks.
+const LEAST_PAGES: usize = 64;
+
 /// Bytes beside each page: its place in the tables, what the rule and write-back keep of it, and ghosts.
 const PAGE_TABLES: usize = 64;
-
-/// How a number of bytes is shared out.
-struct Budget {
-    blocks: usize,
-    inodes: usize,
-    max_write: usize,
-    /// Reads that may wait for the source while no thread waits with them.
-    waiting: usize,
-    /// Other requests that may wait so, and their bytes.
-    aside: Room,
-}
 
 /// Largest request of a mount whose requests come by io_uring: each entry has a buffer for it.
 const RING_WRITE: usize = 128 << 10;
 
+/// How a number of bytes is shared out. Most of it stays as it is while the mount lives, whatever size [`tune`](Mount::tune) gives the
+/// cache; inodes and blocks share the rest.
+#[derive(Debug, Clone, Copy)]
+struct Budget {
+    /// Largest request.
+    max_write: usize,
+    /// Reads that may wait for the source while no thread waits with them, and as many other requests with their bytes.
+    aside: Room,
+    /// Bytes of the entries of rings.
+    rings: usize,
+    /// Bytes of the threads' buffers, of rings, and of what waits.
+    buffers: usize,
+    /// Pages of the largest size of the cache, for which there are tables from the start.
+    most_pages: usize,
+    /// Inodes for which the system has descriptors.
+    most_inodes: usize,
+}
+
+/// What a size of the cache leaves for blocks and for inodes.
+#[derive(Debug, Clone, Copy)]
+struct Shares {
+    /// Bytes of them.
+    blocks: usize,
+    /// Number of them.
+    inodes: usize,
+}
+
 impl Budget {
-    /// `entries` are those of rings.
-    fn new(
-        bytes: usize,
-        threads: usize,
-        entries: usize,
-        descriptors: usize,
-    ) -> Result<Self, FsError> {
-        let rings = entries * entry_bytes(RING_WRITE);
-        let least = LEAST_BYTES.max(4 * rings);
+    fn inode_bytes(bytes: usize) -> usize {
+        (bytes / 8).max(LEAST_INODE_BYTES)
+    }
+
+    fn tables(&self) -> usize {
+        self.most_pages * PAGE_TABLES
+    }
+
+    /// Bytes that a cache of so many leaves for blocks.
+    fn rest(&self, bytes: usize) -> usize {
+        bytes.saturating_sub(Self::inode_bytes(bytes) + self.buffers + self.tables())
+    }
+
+    /// The smallest cache. It has a quarter for rings, another one for tables, and an eighth and some pages for blocks.
+    fn least(&self) -> usize {
+        let fixed = self.buffers + self.tables();
+        let (inodes, blocks) = (LEAST_INODE_BYTES, LEAST_PAGES * larder::os::page_size());
+        let all = [
+            4 * self.rings,
+            4 * self.tables(),
+            // Inodes have their fewest bytes.
+            fixed + inodes + blocks,
+            (fixed + inodes).div_ceil(7) * 8,
+            // They have an eighth.
+            (fixed + blocks).div_ceil(7) * 8,
+            fixed.div_ceil(3) * 4,
+        ];
+        all.into_iter().fold(LEAST_BYTES, usize::max)
+    }
+
+    fn shares(&self, bytes: usize) -> Result<Shares, FsError> {
+        let least = self.least();
         if bytes < least {
             return Err(FsError::Budget { bytes, least });
         }
-        // A thread's buffer takes the largest write.
-        let most = (bytes / 32 / threads).clamp(128 << 10, 1 << 20);
-        let max_write = match entries {
-            0 => 1 << most.ilog2(),
-            _ => RING_WRITE,
-        };
-        let inodes = (bytes / 8).max(256 << 10);
-        let waiting = (bytes >> 14).min(1000).max(entries.min(1000));
-        let aside = Room {
-            requests: waiting,
-            bytes: bytes / 64,
-        };
-        let waits = aside.bytes + waiting * WAITING_BYTES;
         let page = larder::os::page_size();
-        let rest = bytes
-            .saturating_sub(inodes + threads * max_write + rings + waits)
-            .max(bytes / 4);
-        let pages = (rest / (page + PAGE_TABLES)).max(64);
-        Ok(Self {
-            blocks: pages * page,
-            // Each takes a descriptor of the source's file, and some have two.
-            inodes: (inodes / INODE_BYTES).min(descriptors / 2).max(256),
-            max_write,
-            waiting,
-            aside,
+        let inodes = Self::inode_bytes(bytes) / INODE_BYTES;
+        Ok(Shares {
+            blocks: (self.rest(bytes) / page).min(self.most_pages) * page,
+            inodes: inodes.min(self.most_inodes).max(LEAST_INODES),
         })
     }
+}
+
+/// Largest request by the descriptor. Each thread has a buffer for it, and a few that are set aside are to have room.
+fn largest_request(bytes: usize, threads: usize) -> usize {
+    let least = (bytes / 16).clamp(4096, 128 << 10);
+    let most = (bytes / 512).min(bytes / 8 / threads).clamp(least, 1 << 20);
+    1 << most.ilog2()
 }
 
 /// What the mount's threads and its owner share.
@@ -104,8 +139,8 @@ pub(crate) struct Shared {
     threads: usize,
     /// Of them, those that serve at a time.
     at_a_time: usize,
-    /// Of rings.
-    entries: usize,
+    budget: Budget,
+    /// Most that [`tune`](Mount::tune) gives the cache.
     most_bytes: usize,
     /// The outcome of the last write-back, when all threads have ended.
     finished: Mutex<Option<Result<(), Errno>>>,
@@ -174,14 +209,14 @@ impl MountOptions {
         self.start(system, source, mountpoint, lock)
     }
 
-    /// Threads that answer at a time.
+    /// Threads that answer at a time. A small cache has no room for the buffers of many.
     fn at_a_time(&self) -> usize {
         let cpus = std::thread::available_parallelism().map_or(2, usize::from);
-        self.threads.unwrap_or(cpus.clamp(2, 16)).clamp(1, 256)
+        let wanted = self.threads.unwrap_or(cpus.clamp(2, 16)).clamp(1, 256);
+        wanted.min((self.cache_bytes >> 19).max(1))
     }
 
-    /// Threads, those that wait for the source included, of which there is one at least. A small cache has no room for the buffers of
-    /// many.
+    /// Threads, those that wait for the source included, of which there is one at least.
     fn all_threads(&self) -> usize {
         let at_a_time = self.at_a_time();
         let room = self.cache_bytes >> 20;
@@ -211,6 +246,48 @@ impl MountOptions {
         plan.ok_or_else(small).map(Some)
     }
 
+    /// Most bytes that the cache can have.
+    fn largest_bytes(&self) -> usize {
+        self.most_bytes.unwrap_or(0).max(self.cache_bytes)
+    }
+
+    /// How the bytes are shared out here.
+    fn whole_budget(&self) -> Result<Budget, FsError> {
+        let entries = self.plan()?.map_or(0, |plan| plan.entries());
+        Ok(self.budget_of(entries, raise_descriptors()))
+    }
+
+    /// How the bytes are shared out with so many entries of rings, and so many descriptors.
+    fn budget_of(&self, entries: usize, descriptors: usize) -> Budget {
+        let (bytes, threads) = (self.cache_bytes, self.all_threads());
+        let max_write = match entries {
+            0 => largest_request(bytes, threads),
+            _ => RING_WRITE,
+        };
+        let buffer = HEADERS + max_write;
+        let waiting = (bytes >> 14).min(1000).max(entries.min(1000));
+        // One of the largest has room in any case.
+        let aside = (bytes / 32).max(buffer);
+        let background = (aside / buffer).clamp(self.reads_at_a_time(), 64) as u16;
+        let rings = entries * entry_bytes(RING_WRITE);
+        let mut budget = Budget {
+            max_write,
+            aside: Room {
+                requests: waiting,
+                bytes: aside,
+                background,
+            },
+            rings,
+            buffers: threads * buffer + rings + aside + waiting * WAITING_BYTES,
+            most_pages: 0,
+            // Each takes a descriptor of the source's file, and some have two.
+            most_inodes: descriptors / 2,
+        };
+        let each = larder::os::page_size() + PAGE_TABLES;
+        budget.most_pages = (budget.rest(self.largest_bytes()) / each).max(LEAST_PAGES);
+        budget
+    }
+
     /// All that is there before it is mounted.
     pub(crate) fn prepare(&self, source_path: &Path) -> Result<FileSystem, FsError> {
         let at_source = |error: Errno| FsError::Source {
@@ -220,29 +297,21 @@ impl MountOptions {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = rustix::fs::open(source_path, flags, rustix::fs::Mode::empty());
         let root = root.map_err(at_source)?;
-        let entries = self.plan()?.map_or(0, |plan| plan.entries());
-        let budget = Budget::new(
-            self.cache_bytes,
-            self.all_threads(),
-            entries,
-            raise_descriptors(),
-        )?;
+        let budget = self.whole_budget()?;
+        let shares = budget.shares(self.cache_bytes)?;
+        let largest = budget.shares(self.largest_bytes())?;
         let memory = |error: &dyn std::fmt::Display| FsError::Memory(error.to_string());
         let attr = stat(&root).map_err(at_source)?;
         let acl = rustix::fs::getxattr_query(source_path, "system.posix_acl_access");
         let network = is_network(&root);
         let family = Family::new().map_err(|error| memory(&error))?;
-        let (inodes, root) = Inodes::new(&family, budget.inodes, root, attr)?;
+        let (inodes, root) = Inodes::new(&family, largest.inodes, root, attr)?;
+        inodes.set_most(shares.inodes);
         let source = Arc::new(Source::new(self.disk));
-        let most = self
-            .most_bytes
-            .unwrap_or(self.cache_bytes)
-            .max(self.cache_bytes);
-        let most = Budget::new(most, self.all_threads(), entries, raise_descriptors())?;
         let cache = BlockCache::builder(Arc::clone(&source))
             .pool(family.pool().clone())
-            .bytes(budget.blocks)
-            .most_bytes(most.blocks)
+            .bytes(shares.blocks)
+            .most_bytes(largest.blocks)
             .policy(&self.rule)
             .read_ahead(self.read_ahead / larder::os::page_size())
             .read_threads(self.reads_at_a_time())
@@ -278,7 +347,7 @@ impl MountOptions {
             space: Space::default(),
             notes: crate::upkeep::Notes::default(),
             active: Mutex::default(),
-            waiting: Arc::new(Waiting::new(budget.waiting)),
+            waiting: Arc::new(Waiting::new(budget.aside.requests)),
             starters: std::array::from_fn(|_| Mutex::new(cache.handle())),
             cache,
             folders: Folders::default(),
@@ -299,6 +368,7 @@ impl MountOptions {
         lock: OwnedFd,
     ) -> Result<Mount, FsError> {
         let plan = self.plan()?;
+        let budget = self.whole_budget()?;
         let what = "listening for commands";
         let socket = Socket::new(&mountpoint).map_err(|error| FsError::Io { what, error })?;
         let mut options = self.fuse_options.clone();
@@ -314,11 +384,8 @@ impl MountOptions {
             threads: self.all_threads(),
             // Rings have threads of their own. Of these one sleeps at the descriptor, and the others take what was set aside.
             at_a_time: plan.as_ref().map_or(self.at_a_time(), |_| 1),
-            entries: plan.as_ref().map_or(0, Plan::entries),
-            most_bytes: self
-                .most_bytes
-                .unwrap_or(self.cache_bytes)
-                .max(self.cache_bytes),
+            budget,
+            most_bytes: self.largest_bytes(),
             finished: Mutex::default(),
             end: Condvar::new(),
             lock,
@@ -361,7 +428,7 @@ impl MountOptions {
             }
         }
         let by_ring = !rings.all.is_empty();
-        greet(device, &shared.system, by_ring).map_err(|error| {
+        let agreed = greet(device, &shared.system, by_ring).map_err(|error| {
             match (self.mode, error.kind()) {
                 _ if error.to_string() == NO_RING => FsError::IoUring(missing()),
                 (Mode::Bypass, io::ErrorKind::Unsupported) => FsError::Mode {
@@ -379,7 +446,7 @@ impl MountOptions {
             (self.dirty_age / 4).clamp(Duration::from_millis(20), Duration::from_secs(1));
         let session = Arc::clone(shared);
         let device = Arc::clone(device);
-        let all = move || session.run(devices, rings, &device, interval);
+        let all = move || session.run(devices, rings, agreed, &device, interval);
         let session = std::thread::Builder::new()
             .name("larder-fs".to_owned())
             .spawn(all)
@@ -464,9 +531,16 @@ fn trace(cache: &BlockCache, path: &Path) -> io::Result<()> {
 
 impl Shared {
     /// Answers requests until the mount ends, and then writes back what is left.
-    fn run(&self, devices: Vec<Device>, rings: Rings, device: &Device, interval: Duration) {
+    fn run(
+        &self,
+        devices: Vec<Device>,
+        rings: Rings,
+        agreed: Agreed,
+        device: &Device,
+        interval: Duration,
+    ) {
         let system = &self.system;
-        let requests = Requests::new(self.at_a_time, system.aside);
+        let requests = Requests::new(self.at_a_time, system.aside).with_threads(self.threads);
         let returns: Vec<_> = rings.all.iter().map(|(ring, _)| ring.returns()).collect();
         // The connection has ended for all, or is ended now. When it has, its number may be another one's.
         let ended = AtomicBool::new(false);
@@ -494,7 +568,8 @@ impl Shared {
             let workers = devices.into_iter().map(|device| {
                 let work = move || {
                     let mut last = Last::new(end);
-                    last.regularly = Worker::new(system, device, requests).run().is_ok();
+                    let mut worker = Worker::new(system, device, requests).with(agreed);
+                    last.regularly = worker.run().is_ok();
                 };
                 std::thread::Builder::new()
                     .name("larder-worker".to_owned())
@@ -511,7 +586,8 @@ impl Shared {
                         pin(cpu);
                     }
                     let mut last = Last::new(end);
-                    let mut worker = Worker::new(system, Arc::clone(device), requests);
+                    let worker = Worker::new(system, Arc::clone(device), requests);
+                    let mut worker = worker.with(agreed);
                     last.regularly = worker.run_ring(ring).is_ok();
                 };
                 let thread = std::thread::Builder::new().name("larder-ring".to_owned());
@@ -618,16 +694,13 @@ impl Shared {
         if let Some(rule) = &tune.rule {
             cache.set_policy(rule)?;
         }
-        let bytes = |bytes: usize| {
-            Budget::new(
-                bytes.min(self.most_bytes),
-                self.threads,
-                self.entries,
-                usize::MAX,
-            )
-            .map(|budget| budget.blocks)
-        };
-        let blocks = tune.cache_bytes.map(bytes).transpose()?;
+        let shares = |bytes: usize| self.budget.shares(bytes.min(self.most_bytes));
+        let shares = tune.cache_bytes.map(shares).transpose()?;
+        if let Some(shares) = shares {
+            self.system.inodes.set_most(shares.inodes);
+            self.system.notes.wake();
+        }
+        let blocks = shares.map(|shares| shares.blocks);
         // A larger cache has room for larger parts, and smaller parts leave room in a smaller cache.
         let grows = |blocks: &usize| *blocks > cache.stats().capacity * cache.block_size();
         let (before, after) = (blocks.filter(grows), blocks.filter(|blocks| !grows(blocks)));
@@ -669,7 +742,8 @@ impl Shared {
             table_bytes: (cache.table_bytes
                 + system.inodes.bytes()
                 + system.files.bytes()
-                + system.directories.bytes()) as u64,
+                + system.directories.bytes()
+                + system.names_bytes()) as u64,
             inodes: system.inodes.len() as u64,
             most_inodes: system.inodes.most() as u64,
             invalidated: of(&counters.invalidated),
@@ -765,6 +839,67 @@ impl Drop for Mount {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Bytes of all that a mount holds whose cache has this size.
+    fn held(options: &MountOptions, entries: usize, budget: &Budget, shares: Shares) -> usize {
+        options.all_threads() * (HEADERS + budget.max_write)
+            + entries * entry_bytes(RING_WRITE)
+            + budget.aside.bytes
+            + budget.aside.requests * WAITING_BYTES
+            + budget.most_pages * PAGE_TABLES
+            + shares.inodes * INODE_BYTES
+            + shares.blocks
+    }
+
+    #[test]
+    fn a_mount_holds_no_more_than_its_budget() {
+        let mib = 1 << 20;
+        let sizes = [1, 2, 3, 4, 7, 8, 16, 64, 100, 512, 4096].map(|n| n * mib);
+        for bytes in sizes {
+            for threads in [1, 2, 16, 256] {
+                for (entries, times) in [(0, 1), (0, 2), (0, 8), (4, 1), (4, 8), (64, 1), (64, 8)] {
+                    stays_within(bytes, threads, entries, times);
+                }
+            }
+        }
+    }
+
+    /// Whatever size the cache has, up to so many `times` the one that it begins with.
+    fn stays_within(bytes: usize, threads: usize, entries: usize, times: usize) {
+        let what = format!("{bytes} bytes, {threads} threads, {entries} entries, {times} times");
+        let options = MountOptions::new("", "")
+            .cache_bytes(bytes)
+            .most_bytes(times * bytes)
+            .threads(threads);
+        let budget = options.budget_of(entries, 1 << 20);
+        let least = budget.least();
+        assert!(least <= bytes || entries > 0 || times > 1, "{what}");
+        assert!(budget.shares(least - 1).is_err());
+        let sizes = [least, bytes, times * bytes];
+        for size in sizes.into_iter().filter(|&size| size >= least) {
+            let shares = budget.shares(size).unwrap();
+            let held = held(&options, entries, &budget, shares);
+            assert!(held <= size, "{what}: {held} of {size}");
+            assert!(shares.blocks >= LEAST_PAGES * larder::os::page_size());
+        }
+    }
+
+    #[test]
+    fn what_the_kernel_sends_ahead_has_room() {
+        let room = |bytes| {
+            let options = MountOptions::new("", "").cache_bytes(bytes).threads(2);
+            let budget = options.budget_of(0, 1 << 20);
+            (budget.max_write, budget.aside)
+        };
+        for bytes in [64, 512, 4096].map(|mib| mib << 20) {
+            let (largest, aside) = room(bytes);
+            let fit = aside.bytes / (HEADERS + largest);
+            // As many reads as are under way at a time wait without room of their own.
+            assert!(usize::from(aside.background) <= fit.max(16), "{bytes}");
+        }
+        let largest = [1 << 20, 64 << 20, 512 << 20].map(|bytes| room(bytes).0);
+        assert_eq!(largest, [64 << 10, 128 << 10, 1 << 20]);
+    }
 
     #[test]
     fn a_thread_that_panics_ends_the_mount_as_one_that_fails_does() {

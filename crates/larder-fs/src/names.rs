@@ -7,8 +7,8 @@ use rustix::fs::{AtFlags, FileType, Mode as Permissions, OFlags, RenameFlags};
 use rustix::io::Errno;
 
 use crate::data::OpenFile;
-use crate::filesystem::{FileSystem, Ours};
-use crate::inode::Inode;
+use crate::filesystem::FileSystem;
+use crate::inode::{Inode, Ours};
 use crate::system::{Attr, Caller, Sys, open_path, stat, stat_at};
 
 /// A file that was found, for one answer to the kernel.
@@ -38,6 +38,23 @@ fn checked(name: &[u8]) -> Sys<&[u8]> {
     }
 }
 
+/// Whether a caller may surely open a file with these flags: it is the caller's own. For any other the caller's further groups, access
+/// control lists and capabilities count too, which only the kernel knows.
+fn is_plainly_allowed(attr: &Attr, caller: Caller, flags: u32) -> bool {
+    let (reads, writes) = (0o400, 0o200);
+    let access = match flags as i32 & libc::O_ACCMODE {
+        libc::O_RDONLY => reads,
+        libc::O_WRONLY => writes,
+        _ => reads | writes,
+    };
+    let wanted = match flags as i32 & libc::O_TRUNC {
+        0 => access,
+        _ => access | writes,
+    };
+    let is_file = attr.file_type() == FileType::RegularFile;
+    is_file && attr.uid == caller.uid && attr.mode & wanted == wanted
+}
+
 impl FileSystem {
     /// # Errors
     /// `ENOENT`: there is no such name.
@@ -45,7 +62,7 @@ impl FileSystem {
         self.source.call();
         let attr = stat_at(parent.fd(), checked(name)?)?;
         if let Some(inode) = self.inodes.find(attr.key(), 1) {
-            self.refresh(&inode, attr, Ours::No);
+            self.refresh(&inode, attr, Ours::No, None);
             return Ok(self.entry(parent, name, inode));
         }
         self.not_too_many();
@@ -63,7 +80,7 @@ impl FileSystem {
         let attr = stat(&fd)?;
         let inode = match self.inodes.find(attr.key(), 1) {
             Some(inode) => {
-                self.refresh(&inode, attr, Ours::No);
+                self.refresh(&inode, attr, Ours::No, None);
                 inode
             }
             None => self.inodes.add(fd, attr)?,
@@ -135,20 +152,34 @@ impl FileSystem {
             rustix::fs::openat(parent.fd(), name, open, permissions(new.mode))
         });
         let fd = match fd {
-            // Others made it since the kernel looked.
             Err(Errno::EXIST) if flags & libc::O_EXCL as u32 == 0 => {
-                let mut entry = self.look_up(parent, name)?;
-                let opened = self.open(&entry.inode, flags, false);
-                let (handle, file, _) = opened.inspect_err(|_| self.forget(entry.inode.id, 1))?;
-                entry.attr = self.shown(&entry.inode);
-                return Ok((entry, handle, file));
+                return self.open_found(parent, name, new.caller, flags);
             }
             fd => fd?,
         };
         parent.stale();
         let entry = self.opened_entry(parent, name, &fd)?;
-        let file = self.open_created(&entry.inode, fd, flags);
-        let (handle, file) = file.inspect_err(|_| self.forget(entry.inode.id, 1))?;
+        self.open_created(entry, fd)
+    }
+
+    /// Opens a file that others made since the kernel looked for its name. The kernel takes it for a new one, and so checks no permission.
+    ///
+    /// # Errors
+    /// `ESTALE`: the kernel is to look for the name again, and to check whether the caller may open what it finds.
+    fn open_found(
+        &self,
+        parent: &Inode,
+        name: &[u8],
+        caller: Caller,
+        flags: u32,
+    ) -> Sys<(Entry, u64, Arc<OpenFile>)> {
+        let mut entry = self.look_up(parent, name).map_err(|_| Errno::STALE)?;
+        let opened = match is_plainly_allowed(&entry.attr, caller, flags) {
+            true => self.open(&entry.inode, flags, true),
+            false => Err(Errno::STALE),
+        };
+        let (handle, file, _) = opened.inspect_err(|_| self.forget(entry.inode.id, 1))?;
+        entry.attr = self.shown(&entry.inode);
         Ok((entry, handle, file))
     }
 
@@ -169,9 +200,7 @@ impl FileSystem {
             rustix::fs::openat(&directory, c".", open, permissions(new.mode))
         })?;
         let entry = self.opened_entry(parent, b"", &fd)?;
-        let file = self.open_created(&entry.inode, fd, flags);
-        let (handle, file) = file.inspect_err(|_| self.forget(entry.inode.id, 1))?;
-        Ok((entry, handle, file))
+        self.open_created(entry, fd)
     }
 
     fn opened_entry(&self, parent: &Inode, name: &[u8], fd: &OwnedFd) -> Sys<Entry> {
@@ -180,22 +209,21 @@ impl FileSystem {
         self.new_entry(parent, name, path)
     }
 
-    fn open_created(
-        &self,
-        inode: &Arc<Inode>,
-        fd: OwnedFd,
-        flags: u32,
-    ) -> Sys<(u64, Arc<OpenFile>)> {
-        let opened = self.created_data(inode, fd)?;
-        self.open_file(inode, opened, flags)
+    fn open_created(&self, entry: Entry, fd: OwnedFd) -> Sys<(Entry, u64, Arc<OpenFile>)> {
+        let inode = &entry.inode;
+        let opened = self.created_data(inode, fd);
+        let file = opened.and_then(|opened| self.open_file(inode, opened));
+        let (handle, file) = file.inspect_err(|_| self.forget(inode.id, 1))?;
+        Ok((entry, handle, file))
     }
 
     pub(crate) fn link(&self, inode: &Arc<Inode>, parent: &Inode, name: &[u8]) -> Sys<Entry> {
         let name = checked(name)?;
-        self.source.call();
-        self.proc_fds.link(inode.fd(), parent.fd(), name)?;
-        parent.stale();
-        self.look(inode, Ours::Attributes)?;
+        self.own_change(inode, Ours::Attributes, || {
+            self.proc_fds.link(inode.fd(), parent.fd(), name)?;
+            parent.stale();
+            Ok(())
+        })?;
         let key = inode.state().attr.key();
         let inode = self.inodes.find(key, 1).ok_or(Errno::STALE)?;
         Ok(self.entry(parent, name, inode))
@@ -205,6 +233,7 @@ impl FileSystem {
         let name = checked(name)?;
         self.source.call();
         let inode = self.known(parent, name);
+        let _own = inode.as_ref().map(|inode| inode.own(Ours::Attributes));
         let flags = if directory {
             AtFlags::REMOVEDIR
         } else {
@@ -212,8 +241,8 @@ impl FileSystem {
         };
         rustix::fs::unlinkat(parent.fd(), name, flags)?;
         parent.stale();
-        if let Some(inode) = inode {
-            self.lost_a_name(&inode);
+        if let Some(inode) = &inode {
+            self.lost_a_name(inode);
         }
         Ok(())
     }
@@ -238,9 +267,10 @@ impl FileSystem {
         self.source.call();
         let flags = RenameFlags::from_bits_retain(flags);
         let moved = self.known(from, name);
-        let over = self.known(to, new_name);
+        let target = stat_at(to.fd(), new_name).ok();
+        let over = target.and_then(|attr| self.inodes.find(attr.key(), 0));
         let replaces =
-            over.is_some() && !flags.intersects(RenameFlags::EXCHANGE | RenameFlags::NOREPLACE);
+            target.is_some() && !flags.intersects(RenameFlags::EXCHANGE | RenameFlags::NOREPLACE);
         if replaces && let Some(moved) = moved.as_ref().filter(|moved| moved.is_file()) {
             // The new content before the old one goes: after a crash there is one of them.
             let opened = moved.opened().clone();
@@ -248,6 +278,8 @@ impl FileSystem {
                 self.write_back(moved, &opened)?;
             }
         }
+        let _own =
+            [&moved, &over].map(|inode| inode.as_ref().map(|inode| inode.own(Ours::Attributes)));
         rustix::fs::renameat_with(from.fd(), name, to.fd(), new_name, flags)?;
         from.stale();
         to.stale();
@@ -255,13 +287,12 @@ impl FileSystem {
             moved.set_place(to.id, new_name);
             let _ = self.look(moved, Ours::Attributes);
         }
-        if let Some(over) =
-            over.filter(|over| moved.as_ref().is_none_or(|moved| moved.id != over.id))
-        {
+        let moved = moved.as_ref().map(|moved| moved.id);
+        if let Some(over) = over.as_ref().filter(|over| moved != Some(over.id)) {
             if flags.contains(RenameFlags::EXCHANGE) {
                 over.set_place(from.id, name);
             }
-            self.lost_a_name(&over);
+            self.lost_a_name(over);
         }
         Ok(())
     }
@@ -298,5 +329,120 @@ impl FileSystem {
             let times = (len / most).min(10) as u64;
             std::thread::sleep(std::time::Duration::from_micros(200 * times * times));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::tests::{BLOCK, change_seen, with_file, with_source, write};
+    use std::sync::atomic::Ordering;
+
+    /// A new file of this user's, or of the user with the next number.
+    fn new(other: bool) -> New {
+        let uid = rustix::process::geteuid().as_raw() + u32::from(other);
+        let gid = rustix::process::getegid().as_raw();
+        New {
+            caller: Caller { uid, gid },
+            mode: 0o600,
+            mask: 0,
+        }
+    }
+
+    #[test]
+    fn what_this_mount_changes_itself_is_no_change_by_others() {
+        with_file(|system, file| {
+            let inode = &file.inode;
+            let chmod = || {
+                let done = system.proc_fds.chmod(inode.fd(), permissions(0o640));
+                done.unwrap();
+            };
+            let outside_changes = || {
+                assert!(system.look_up(&system.root, b"file").is_ok());
+                system.counters.outside_changes.load(Ordering::Relaxed)
+            };
+            {
+                let _own = inode.own(Ours::Attributes);
+                change_seen(inode, chmod);
+                assert_eq!(outside_changes(), 0);
+            }
+            change_seen(inode, chmod);
+            assert_eq!(outside_changes(), 1);
+        });
+    }
+
+    #[test]
+    fn a_file_that_others_made_meanwhile_is_opened_for_its_owner_alone() {
+        with_source(|system, _| {
+            let create = |other, flags: i32| {
+                let made = system.create(&system.root, b"file", new(other), flags as u32);
+                made.map(|(entry, ..)| entry.attr.size)
+            };
+            assert_eq!(create(true, libc::O_RDWR), Err(Errno::STALE));
+            assert_eq!(
+                create(false, libc::O_RDWR | libc::O_EXCL),
+                Err(Errno::EXIST)
+            );
+            assert_eq!(create(false, libc::O_RDWR), Ok(10 * BLOCK));
+            assert_eq!(create(false, libc::O_WRONLY | libc::O_TRUNC), Ok(0));
+        });
+    }
+
+    #[test]
+    fn only_a_file_that_the_owner_may_open_so_is_plainly_allowed() {
+        let caller = new(false).caller;
+        let allowed = |mode, flags: i32| {
+            let attr = Attr {
+                mode,
+                uid: caller.uid,
+                ..Attr::default()
+            };
+            is_plainly_allowed(&attr, caller, flags as u32)
+        };
+        assert!(allowed(libc::S_IFREG | 0o600, libc::O_RDWR | libc::O_TRUNC));
+        assert!(allowed(libc::S_IFREG | 0o400, libc::O_RDONLY));
+        for flags in [libc::O_WRONLY, libc::O_RDWR, libc::O_TRUNC] {
+            assert!(!allowed(libc::S_IFREG | 0o477, flags), "{flags:o}");
+        }
+        assert!(!allowed(libc::S_IFREG | 0o277, libc::O_RDONLY));
+        assert!(!allowed(libc::S_IFIFO | 0o600, libc::O_RDWR));
+    }
+
+    #[test]
+    fn a_file_that_got_its_name_late_is_kept() {
+        with_source(|system, path| {
+            let made = system.create_unnamed(&system.root, new(false), libc::O_RDWR as u32);
+            let Ok((entry, handle, file)) = made else {
+                eprintln!("skipped: no file without a name in {}", path.display());
+                return;
+            };
+            let inode = &entry.inode;
+            assert!(write(system, &file, 0, BLOCK, true));
+            // As where the answer to a question from before the link comes after it.
+            let linked = system.proc_fds.link(inode.fd(), system.root.fd(), b"name");
+            linked.unwrap();
+            assert!(inode.is_dead());
+            drop(file);
+            system.release(handle);
+            let opened = inode.opened().clone().unwrap();
+            assert!(!inode.is_dead());
+            system.write_back(inode, &opened).unwrap();
+            let content = std::fs::read(path.join("name")).unwrap();
+            assert_eq!(content, [1; BLOCK as usize]);
+        });
+    }
+
+    #[test]
+    fn a_rename_over_a_file_that_is_not_known_writes_first() {
+        with_source(|system, path| {
+            let root = &system.root;
+            let made = system.create(root, b"new", new(false), libc::O_RDWR as u32);
+            let (_, _, file) = made.unwrap();
+            assert!(write(system, &file, 0, BLOCK, true));
+            assert!(std::fs::read(path.join("new")).unwrap().is_empty());
+            system.rename(root, b"new", root, b"file", 0).unwrap();
+            let content = std::fs::read(path.join("file")).unwrap();
+            assert_eq!(content, [1; BLOCK as usize]);
+        });
     }
 }

@@ -28,7 +28,7 @@ use crate::system::{Attr, Caller, Sys, Time};
 use crate::waiting::is_killed;
 
 /// Bytes before the data of the largest message.
-const HEADERS: usize = 4096;
+pub(crate) const HEADERS: usize = 4096;
 
 pub(crate) const LOOKUP: u32 = 1;
 pub(crate) const FORGET: u32 = 2;
@@ -81,6 +81,7 @@ const POSIX_ACL: u64 = 1 << 20;
 const MAX_PAGES: u64 = 1 << 22;
 const CACHE_SYMLINKS: u64 = 1 << 23;
 const HANDLE_KILLPRIV_V2: u64 = 1 << 28;
+const SETXATTR_EXT: u64 = 1 << 29;
 const INIT_EXT: u64 = 1 << 30;
 const DIRECT_IO_ALLOW_MMAP: u64 = 1 << 36;
 const PASSTHROUGH: u64 = 1 << 37;
@@ -97,6 +98,7 @@ const WRITE_CACHE: u32 = 1 << 0;
 const WRITE_KILL_SUIDGID: u32 = 1 << 2;
 const OPEN_KILL_SUIDGID: u32 = 1 << 0;
 const FSYNC_DATA: u32 = 1 << 0;
+const SETXATTR_ACL_KILL_SGID: u32 = 1 << 0;
 
 const NOTIFY_INVAL_INODE: i32 = 2;
 const NOTIFY_INVAL_ENTRY: i32 = 3;
@@ -353,11 +355,18 @@ pub(crate) fn forget_pages(device: &Device, node: u64) {
 /// Why the first message was refused.
 pub(crate) const NO_RING: &str = "the kernel offers no io_uring";
 
+/// What the kernel took of what it was offered, as far as its messages depend on it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Agreed {
+    /// A message that sets an extended attribute says what else is to change with it.
+    attribute_flags: bool,
+}
+
 /// Answers the kernel's first message.
 ///
 /// # Errors
 /// The kernel lacks what the mode or `by_ring` needs, or is too old.
-pub(crate) fn greet(device: &Device, system: &FileSystem, by_ring: bool) -> io::Result<()> {
+pub(crate) fn greet(device: &Device, system: &FileSystem, by_ring: bool) -> io::Result<Agreed> {
     let mut buffer = vec![0; HEADERS + system.max_write];
     let len = loop {
         match rustix::io::read(&**device, &mut buffer[..]) {
@@ -391,7 +400,9 @@ pub(crate) fn greet(device: &Device, system: &FileSystem, by_ring: bool) -> io::
     wanted |=
         ASYNC_DIO | PARALLEL_DIROPS | MAX_PAGES | CACHE_SYMLINKS | HANDLE_KILLPRIV_V2 | INIT_EXT;
     if system.acl {
-        wanted |= POSIX_ACL;
+        // The source lets a file with a new list keep the right to run as its group, because the daemon may have it. The kernel says
+        // when it goes.
+        wanted |= POSIX_ACL | SETXATTR_EXT;
     }
     match system.mode {
         Mode::Own => wanted |= DIRECT_IO_ALLOW_MMAP,
@@ -417,9 +428,10 @@ pub(crate) fn greet(device: &Device, system: &FileSystem, by_ring: bool) -> io::
         .u32(read_ahead)
         .u32(flags as u32);
     // Most requests that programs do not wait for, and from how many on the kernel holds back.
+    let background = system.aside.background;
     answer
-        .bytes(&64_u16.to_ne_bytes())
-        .bytes(&48_u16.to_ne_bytes());
+        .bytes(&background.to_ne_bytes())
+        .bytes(&(background / 4 * 3).to_ne_bytes());
     answer.u32(system.max_write as u32).u32(1);
     answer
         .bytes(&pages.to_ne_bytes())
@@ -429,7 +441,10 @@ pub(crate) fn greet(device: &Device, system: &FileSystem, by_ring: bool) -> io::
     answer
         .u32(u32::from(system.mode == Mode::Bypass))
         .bytes(&[0; 24]);
-    send(device, header.unique, 0, &[&bytes])
+    send(device, header.unique, 0, &[&bytes])?;
+    Ok(Agreed {
+        attribute_flags: flags & SETXATTR_EXT != 0,
+    })
 }
 
 /// A thread that answers requests.
@@ -437,6 +452,7 @@ pub(crate) struct Worker<'s> {
     system: &'s FileSystem,
     device: Device,
     requests: &'s Requests,
+    agreed: Agreed,
     handle: CacheHandle,
     out: Vec<u8>,
 }
@@ -448,8 +464,14 @@ impl<'s> Worker<'s> {
             system,
             device,
             requests,
+            agreed: Agreed::default(),
             out: Vec::with_capacity(4096),
         }
+    }
+
+    /// Reads messages as the kernel agreed to send them.
+    pub(crate) fn with(self, agreed: Agreed) -> Self {
+        Self { agreed, ..self }
     }
 
     /// Answers requests until the mount ends.
@@ -480,6 +502,7 @@ impl<'s> Worker<'s> {
                             "a message of the kernel that is none",
                         ));
                     };
+                    self.requests.relieve(header.begun);
                     let left = self.serve_message(&header, message, &buffer[..len]);
                     match header.opcode {
                         DESTROY => return Ok(()),
@@ -798,9 +821,14 @@ impl<'s> Worker<'s> {
             }
             SETXATTR => {
                 let (size, flags) = (message.u32()?, message.u32()?);
+                let with_it = match self.agreed.attribute_flags {
+                    true => (message.u32()?, message.u32()?).0,
+                    false => 0,
+                };
                 let name = message.name()?;
                 let value = message.take(size as usize)?;
-                system.set_extended(&*self.inode(header)?, name, value, flags)?;
+                let kills = with_it & SETXATTR_ACL_KILL_SGID != 0;
+                system.set_extended(&*self.inode(header)?, name, value, flags, kills)?;
                 Ok(Outcome::Answer)
             }
             GETXATTR | LISTXATTR => {
@@ -1084,13 +1112,14 @@ impl<'s> Worker<'s> {
             return Ok(Outcome::Waits);
         }
         let file = self.system.file(message.u64()?)?;
-        let (offset, size, flags) = (message.u64()?, message.u32()?, message.u32()?);
-        message.take(16)?;
+        let (offset, size, how) = (message.u64()?, message.u32()?, message.u32()?);
+        let (_owner, flags, _) = (message.u64()?, message.u32()?, message.u32()?);
         let write = Write {
             offset,
             data: message.take(size as usize)?,
-            cached: flags & WRITE_CACHE != 0,
-            kill_ids: flags & WRITE_KILL_SUIDGID != 0,
+            flags,
+            cached: how & WRITE_CACHE != 0,
+            kill_ids: how & WRITE_KILL_SUIDGID != 0,
         };
         let written = self
             .system
@@ -1121,11 +1150,10 @@ impl<'s> Worker<'s> {
     fn read_directory(&mut self, mut message: Message<'_>, plus: bool) -> Sys<Outcome> {
         let directory = self.system.directory(message.u64()?)?;
         let (offset, size) = (message.u64()?, message.u32()? as usize);
-        let list = self.system.list(&directory, offset)?;
+        let batch = self.system.batch(&directory, offset)?;
         let room = size.min(self.system.max_write);
         let fixed = if plus { 128 + 24 } else { 24 };
-        let mut at = usize::try_from(offset).map_err(|_| Errno::INVAL)?;
-        while let Some(name) = list.get(at) {
+        for name in batch.names_from(offset) {
             let len = (fixed + name.name.len()).next_multiple_of(8);
             if self.out.len() + len > room {
                 break;
@@ -1148,11 +1176,10 @@ impl<'s> Worker<'s> {
                     }
                 }
             }
-            at += 1;
             let mut answer = Answer(&mut self.out);
             answer
                 .u64(ino)
-                .u64(at as u64)
+                .u64(name.next)
                 .u32(name.name.len() as u32)
                 .u32(name.kind.into());
             answer.bytes(name.name);
@@ -1166,6 +1193,19 @@ impl<'s> Worker<'s> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::tests::with_source;
+
+    /// A header as the kernel sends it for root.
+    fn header(opcode: u32, node: u64) -> Header {
+        Header {
+            opcode,
+            unique: 1,
+            node,
+            caller: Caller { uid: 0, gid: 0 },
+            thread: 0,
+            begun: Instant::now(),
+        }
+    }
 
     #[test]
     fn short_messages_are_refused() {
@@ -1217,15 +1257,7 @@ mod tests {
         let done = runner.run(&message, |(opcode, node, words, cut)| {
             let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
             bytes.truncate(bytes.len().saturating_sub(cut));
-            let caller = Caller { uid: 0, gid: 0 };
-            let header = Header {
-                opcode,
-                unique: 1,
-                node,
-                caller,
-                thread: 0,
-                begun: Instant::now(),
-            };
+            let header = header(opcode, node);
             let mut worker = worker.borrow_mut();
             // It would take the disk that the test has.
             if opcode != FALLOCATE {
@@ -1265,15 +1297,7 @@ mod tests {
         let mut worker = Worker::new(&system, device, &requests);
         let mut reply = Reply::Ring(None);
         let mut serve = |opcode, node, body: &[u8], may_wait| {
-            let caller = Caller { uid: 0, gid: 0 };
-            let header = Header {
-                opcode,
-                unique: 1,
-                node,
-                caller,
-                thread: 0,
-                begun: Instant::now(),
-            };
+            let header = header(opcode, node);
             worker.serve(&header, Message(body, &[]), &mut reply, may_wait)
         };
         assert!(matches!(
@@ -1298,6 +1322,86 @@ mod tests {
             assert!(serve(LOOKUP, 1, b"a\0", true).is_ok());
         }
         assert!(!waits(serve(LOOKUP, 1, b"a\0", false)));
+    }
+
+    /// Whether the right to run as the group is left after an attribute was set with these flags of the message.
+    fn keeps_group_id(with_it: u32) -> Option<bool> {
+        use std::os::unix::fs::PermissionsExt;
+        with_source(|system, source| {
+            let path = source.join("file");
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o2755)).unwrap();
+            let inode = system.look_up(&system.root, b"file").unwrap().inode;
+            let device = rustix::fs::open("/dev/null", OFlags::RDWR, Permissions::empty());
+            let requests = Requests::new(1, system.aside);
+            let agreed = Agreed {
+                attribute_flags: true,
+            };
+            let worker = Worker::new(system, Arc::new(device.unwrap()), &requests);
+            let words = [4, 0, with_it, 0_u32].map(u32::to_ne_bytes).concat();
+            let body = [words.as_slice(), b"user.a\0text"].concat();
+            let (message, reply) = (Message(&body, &[]), &mut Reply::Ring(None));
+            let header = header(SETXATTR, inode.id);
+            match worker.with(agreed).serve(&header, message, reply, true) {
+                Err(Errno::OPNOTSUPP) => return None,
+                served => assert!(matches!(served, Ok(Outcome::Answer))),
+            }
+            let mut value = [0; 8];
+            let len = rustix::fs::getxattr(&path, "user.a", &mut value).unwrap();
+            assert_eq!(&value[..len], b"text");
+            let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o755);
+            Some(mode & libc::S_ISGID != 0)
+        })
+    }
+
+    #[test]
+    fn a_list_takes_the_right_of_the_group_if_the_kernel_says_so() {
+        let Some(kept) = keeps_group_id(0) else {
+            eprintln!("skipped: temporary files have no attributes");
+            return;
+        };
+        assert!(kept);
+        assert_eq!(keeps_group_id(SETXATTR_ACL_KILL_SGID), Some(false));
+    }
+
+    /// A file system and what it agreed on with a kernel that has everything, and from its answer max_background and
+    /// congestion_threshold.
+    fn greeted(bytes: usize) -> (FileSystem, Agreed, [u16; 2]) {
+        use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+        let source = tempfile::tempdir().unwrap();
+        let mut system = crate::MountOptions::new(source.path(), source.path())
+            .cache_bytes(bytes)
+            .prepare(source.path())
+            .unwrap();
+        system.acl = true;
+        let (family, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
+        let (device, kernel) = socketpair(family, kind, SocketFlags::CLOEXEC, None).unwrap();
+        let words = [7, 41, 131_072, u32::MAX, u32::MAX].map(u32::to_ne_bytes);
+        let body = words.concat();
+        let mut message = (40 + body.len() as u32).to_ne_bytes().to_vec();
+        message.extend(INIT.to_ne_bytes());
+        message.resize(40, 0);
+        message.extend(body);
+        rustix::io::write(&kernel, &message).unwrap();
+        let agreed = greet(&Arc::new(device), &system, false).unwrap();
+        let mut answer = [0; 100];
+        rustix::io::read(&kernel, &mut answer).unwrap();
+        // Behind the header and four words of struct fuse_init_out.
+        let half = |at: usize| u16::from_ne_bytes([answer[at], answer[at + 1]]);
+        (system, agreed, [half(32), half(34)])
+    }
+
+    #[test]
+    fn the_kernel_sends_no_more_ahead_than_has_room() {
+        for bytes in [1 << 20, 64 << 20] {
+            let (system, agreed, [background, congestion]) = greeted(bytes);
+            assert!(agreed.attribute_flags);
+            assert_eq!(background, system.aside.background);
+            assert_eq!(congestion, background / 4 * 3);
+            let fit = system.aside.bytes / (HEADERS + system.max_write);
+            // As many reads as are under way at a time need no room.
+            assert!(fit >= 1 && usize::from(background) <= fit.max(16));
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //!
 //! It answers no requests. So it may ask the kernel to forget names and pages, for which the kernel may wait for an answer.
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -25,7 +26,7 @@ pub(crate) struct Notes {
 #[derive(Default)]
 struct Wanted {
     /// Files whose content was changed by others: the kernel's pages are old.
-    changed: Vec<u64>,
+    changed: HashSet<u64>,
     awake: bool,
     stop: bool,
 }
@@ -36,7 +37,7 @@ impl Notes {
     }
 
     pub(crate) fn changed(&self, inode: u64) {
-        self.wanted().changed.push(inode);
+        self.wanted().changed.insert(inode);
         self.wake.notify_one();
     }
 
@@ -52,7 +53,7 @@ impl Notes {
     }
 
     /// Waits until something is wanted or the time is over. None when the thread is to end.
-    fn wait(&self, time: Duration) -> Option<Vec<u64>> {
+    fn wait(&self, time: Duration) -> Option<HashSet<u64>> {
         let wanted = self.wanted();
         let idle = |wanted: &mut Wanted| !wanted.awake && !wanted.stop && wanted.changed.is_empty();
         let woken = self.wake.wait_timeout_while(wanted, time, idle);
@@ -66,6 +67,7 @@ impl FileSystem {
     /// Works until it is told to stop.
     pub(crate) fn keep_up(&self, device: &Device, interval: Duration) {
         let mut last = Instant::now();
+        let mut settled = 0;
         while let Some(changed) = self.notes.wait(interval.saturating_sub(last.elapsed())) {
             for inode in changed {
                 forget_pages(device, inode);
@@ -74,37 +76,54 @@ impl FileSystem {
                 last = Instant::now();
                 // What cannot be written is reported at the next sync of each opener, and tried again.
                 let _ = self.cache.maintain();
-                self.settle_idle();
-                self.look_at_idle();
+                // Blocks that are due come first: where the source is slow the rest is done in parts.
+                let end = last + interval;
+                self.settle_idle(&mut settled, end);
+                self.look_at_idle(end);
                 self.look_for_room();
             }
             self.shed(device);
         }
     }
 
-    /// Files whose blocks are all with the source get their size and time there; those that no program has open are closed.
-    fn settle_idle(&self) {
-        let all: Vec<_> = self.active().values().cloned().collect();
-        for inode in all {
-            if inode.is_dead() && inode.is_file() {
-                self.discard(&inode);
-                self.retire(&inode);
-                continue;
-            }
-            let opened = inode.opened().clone();
-            if let Some(opened) = opened {
-                if inode.state().changed
-                    && let Some(_io) = inode.io.try_write()
-                {
-                    let _ = self.settle_held(&inode, &opened);
-                }
-                self.close_idle(&inode);
+    /// Files whose blocks are all with the source get their size and time there; those that no program has open are closed. Goes on
+    /// behind the file that was `settled` last, once around, but not when the time is over: then it does one.
+    fn settle_idle(&self, settled: &mut u64, end: Instant) {
+        for inode in self.active_behind(*settled) {
+            *settled = inode.id;
+            self.settle_one(&inode);
+            if Instant::now() >= end {
+                break;
             }
         }
     }
 
-    /// Some of the idle inodes, in turn: those whose files others have deleted go.
-    fn look_at_idle(&self) {
+    /// All inodes whose data is open, from the one behind this number on.
+    fn active_behind(&self, id: u64) -> Vec<Arc<Inode>> {
+        let mut all: Vec<_> = self.active().values().cloned().collect();
+        all.sort_unstable_by_key(|inode| (inode.id <= id, inode.id));
+        all
+    }
+
+    fn settle_one(&self, inode: &Arc<Inode>) {
+        if inode.is_dead() && inode.is_file() {
+            self.discard(inode);
+            self.retire(inode);
+            return;
+        }
+        let opened = inode.opened().clone();
+        if let Some(opened) = opened {
+            if inode.state().changed
+                && let Some(_io) = inode.io.try_write()
+            {
+                let _ = self.settle_held(inode, &opened);
+            }
+            self.close_idle(inode);
+        }
+    }
+
+    /// Some of the idle inodes, in turn: those whose files others have deleted go. Not more when the time is over, but one.
+    fn look_at_idle(&self, end: Instant) {
         for _ in 0..self.inodes.idle_len().min(256) {
             let Some(inode) = self.inodes.next_idle() else {
                 break;
@@ -112,6 +131,9 @@ impl FileSystem {
             // One whose data is open comes again when that is closed.
             if inode.opened().is_none() {
                 self.rest(&inode);
+            }
+            if Instant::now() >= end {
+                break;
             }
         }
     }
@@ -180,5 +202,78 @@ impl FileSystem {
             }
         }
         self.notes.hand.store(at, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::data::tests::with_source;
+
+    const FILES: usize = 3;
+
+    /// A file system, the inodes of a few files, each for one answer to the kernel, and the source.
+    fn with_files(test: impl FnOnce(&FileSystem, &[Arc<Inode>], &Path)) {
+        with_source(|system, source| {
+            let make = |n: usize| {
+                let name = n.to_string();
+                std::fs::write(source.join(&name), "text").unwrap();
+                let entry = system.look_up(&system.root, name.as_bytes());
+                entry.unwrap().inode
+            };
+            let inodes: Vec<_> = (0..FILES).map(make).collect();
+            test(system, &inodes, source);
+        });
+    }
+
+    #[test]
+    fn a_pass_without_time_settles_the_next_file() {
+        with_files(|system, inodes, _| {
+            for inode in inodes {
+                system.open_data(inode, true).unwrap();
+                system.changes(inode);
+            }
+            let changed = || inodes.iter().filter(|inode| inode.state().changed).count();
+            let mut settled = 0;
+            for left in (0..FILES).rev() {
+                assert_eq!(changed(), left + 1);
+                system.settle_idle(&mut settled, Instant::now());
+            }
+            assert_eq!(changed(), 0);
+            // With time it goes once around, from wherever it stands.
+            inodes.iter().for_each(|inode| system.changes(inode));
+            let end = Instant::now() + Duration::from_secs(3600);
+            system.settle_idle(&mut settled, end);
+            assert_eq!(changed(), 0);
+        });
+    }
+
+    #[test]
+    fn a_pass_without_time_looks_at_the_next_idle_inode() {
+        with_files(|system, inodes, source| {
+            for (n, inode) in inodes.iter().enumerate() {
+                system.inodes.forget(inode, 1);
+                system.inodes.rest(inode);
+                // The mount has not seen it.
+                std::fs::remove_file(source.join(n.to_string())).unwrap();
+            }
+            let known = |inode: &&Arc<Inode>| system.inodes.get(inode.id).is_ok();
+            let known = || inodes.iter().filter(known).count();
+            for left in (0..FILES).rev() {
+                assert_eq!(known(), left + 1);
+                system.look_at_idle(Instant::now());
+            }
+            assert_eq!(known(), 0);
+        });
+    }
+
+    #[test]
+    fn a_file_that_changes_again_and_again_is_noted_once() {
+        let notes = Notes::default();
+        (0..1000).for_each(|n| notes.changed(n % 2));
+        let changed = notes.wait(Duration::ZERO).unwrap();
+        assert_eq!(changed, HashSet::from([0, 1]));
     }
 }

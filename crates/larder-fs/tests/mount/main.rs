@@ -2,9 +2,13 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod budget;
 mod bypass;
+mod coherence;
+mod directories;
 mod folders;
 mod killed;
+mod lists;
 mod many;
 mod model;
 mod power;

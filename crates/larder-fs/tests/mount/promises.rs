@@ -1,7 +1,7 @@
 //! What the guide promises, sentence by sentence.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{Read, Seek, Write};
+use std::io::{IoSlice, Read, Seek, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
@@ -10,7 +10,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use larder_fs::{Coherence, Control, DiskModel, FsError, MountOptions, Tune, mounts, unanswered};
-use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::fs::{CWD, OFlags, RenameFlags, fcntl_setfl, renameat_with};
+use rustix::io::{ReadWriteFlags, pwritev2};
 
 use crate::many::with_many;
 use crate::{mounted, soon};
@@ -109,6 +110,41 @@ fn appends_by_two_do_not_meet() {
     );
     mounted.mount.unmount().unwrap();
     assert_eq!(mounted.behind("log"), all);
+}
+
+#[test]
+fn a_write_goes_by_the_flags_that_its_file_has_now() {
+    let Some(mounted) = mounted(|options| options) else {
+        return;
+    };
+    mounted.put("file", "text");
+    let mut options = OpenOptions::new();
+    let path = mounted.at.join("file");
+    let file = options.read(true).append(true).open(path).unwrap();
+    fcntl_setfl(&file, OFlags::empty()).unwrap();
+    file.write_all_at(b"T", 0).unwrap();
+    assert_eq!(mounted.get("file"), b"Text");
+    fcntl_setfl(&file, OFlags::APPEND).unwrap();
+    file.write_all_at(b"s", 0).unwrap();
+    assert_eq!(mounted.get("file"), b"Texts");
+}
+
+#[test]
+fn a_write_that_asks_for_a_sync_is_synced() {
+    let Some(mounted) = mounted(|options| options.dirty_age(Duration::from_secs(3600))) else {
+        return;
+    };
+    let file = File::create(mounted.at.join("file")).unwrap();
+    file.write_all_at(&[1; 5000], 0).unwrap();
+    assert_eq!(mounted.behind("file"), b"");
+    let before = mounted.mount.stats().backing_syncs;
+    for (flags, byte) in [(ReadWriteFlags::DSYNC, 2), (ReadWriteFlags::SYNC, 3)] {
+        let bytes = [byte; 5000];
+        let done = pwritev2(&file, &[IoSlice::new(&bytes)], 0, flags).unwrap();
+        assert_eq!(done, bytes.len());
+        assert_eq!(mounted.behind("file"), bytes);
+    }
+    assert!(mounted.mount.stats().backing_syncs >= before + 2);
 }
 
 #[test]

@@ -311,6 +311,53 @@ fn hits_do_not_wait_for_writes() {
     });
 }
 
+/// Threads of the mount that wait for the kernel's requests.
+fn serving() -> usize {
+    let serves = |task: &fs::DirEntry| {
+        let name = fs::read_to_string(task.path().join("comm")).unwrap_or_default();
+        let thread = task.file_name().to_str().unwrap().parse().unwrap();
+        name.trim_end() == "larder-worker" && is_in(thread, &[libc::SYS_read])
+    };
+    let tasks = fs::read_dir("/proc/self/task").unwrap();
+    tasks.map(Result::unwrap).filter(serves).count()
+}
+
+/// One call shows that the source stands still. However many follow, hits have as many threads as before.
+#[test]
+#[ignore = "alone: --ignored --test-threads=1"]
+fn as_many_threads_serve_hits_as_serve_at_a_time() {
+    let Some(stoppable) = Stoppable::new(1, |options| options.threads(2)) else {
+        return;
+    };
+    let (file, stopped) = stoppable.stopped();
+    thread::scope(|scope| {
+        // It goes on before the threads are waited for, also after a panic.
+        let stopped = stopped;
+        let look = |n: usize| {
+            let (sender, threads) = channel();
+            let path = stoppable.at.join(format!("none-{n}"));
+            scope.spawn(move || {
+                sender.send(thread_id()).unwrap();
+                assert!(fs::metadata(path).is_err());
+            });
+            let thread = threads.recv().unwrap();
+            soon(|| is_in(thread, &[libc::SYS_statx]), "it asks");
+        };
+        look(0);
+        thread::sleep(Duration::from_millis(100));
+        (1..MISSES).for_each(look);
+        // For a while, in which all of them come to the mount.
+        for _ in 0..40 {
+            assert_eq!(read(&file, 0), 0);
+            thread::sleep(Duration::from_millis(5));
+        }
+        soon(|| serving() == 2, "two threads serve");
+        drop(stopped);
+    });
+    drop(file);
+    stoppable.mount.unmount().unwrap();
+}
+
 /// Two at once, where two threads are all there are: one waits for the source, and the other one for its block.
 #[test]
 #[ignore = "alone: --ignored --test-threads=1"]

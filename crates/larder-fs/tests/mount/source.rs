@@ -83,6 +83,37 @@ fn a_full_source_is_reported_and_loses_nothing() {
     mount.unmount().unwrap();
 }
 
+/// A source has room for what it has already, and a hole takes none.
+#[test]
+fn a_source_with_little_room_takes_what_needs_little() {
+    let Some(first) = mounted(|options| options) else {
+        return;
+    };
+    drop(first);
+    let (source, at) = (directory(), directory());
+    let Some(_small) = Small::new(source.path(), 1 << 20) else {
+        return;
+    };
+    fs::write(source.path().join("file"), vec![1; 700 << 10]).unwrap();
+    let mount = MountOptions::new(source.path(), at.path())
+        .cache_bytes(16 << 20)
+        .dirty_age(Duration::from_secs(3600));
+    let mount = mount.mount().unwrap();
+    let mut options = OpenOptions::new();
+    let file = options.write(true).open(at.path().join("file")).unwrap();
+    file.write_all_at(&vec![2; 700 << 10], 0).unwrap();
+    fs::write(at.path().join("more"), vec![3; 100 << 10]).unwrap();
+    let sparse = File::create(at.path().join("sparse")).unwrap();
+    sparse.write_all_at(&[4], 1 << 30).unwrap();
+    drop((file, sparse));
+    mount.unmount().unwrap();
+    let behind = |name| fs::read(source.path().join(name)).unwrap();
+    assert!(behind("file") == vec![2; 700 << 10]);
+    assert!(behind("more") == vec![3; 100 << 10]);
+    let sparse = fs::metadata(source.path().join("sparse")).unwrap();
+    assert_eq!(sparse.len(), (1 << 30) + 1);
+}
+
 #[test]
 fn a_slow_source_is_asked_once() {
     let disk = DiskModel {

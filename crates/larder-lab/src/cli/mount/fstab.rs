@@ -21,8 +21,9 @@ const VALUES: [&str; 13] = [
 ];
 
 /// Options of mount(8) itself.
-const OF_MOUNT: [&str; 10] = [
-    "rw", "defaults", "auto", "noauto", "user", "users", "nouser", "owner", "nofail", "_netdev",
+const OF_MOUNT: [&str; 14] = [
+    "rw", "defaults", "auto", "noauto", "user", "users", "nouser", "nousers", "owner", "noowner",
+    "group", "nogroup", "nofail", "_netdev",
 ];
 
 /// The words of the command line. Those that mount(8) gives a helper, `mount.larder SOURCE MOUNTPOINT -o OPTIONS`, become those of
@@ -77,9 +78,18 @@ mod tests {
 
     #[test]
     fn a_line_of_fstab_becomes_a_command() {
-        let given = "/s /m -s -v -o rw,nofail,x-systemd.automount,cache=1G,dirty_age=2s,noexec,ro,close-to-open,io_uring -t larder";
+        let given = "/s /m -s -v -o rw,nofail,group,x-systemd.automount,cache=1G,dirty_age=2s,noexec,ro,close-to-open,io_uring -t larder";
         let words = translated(given.split(' ').map(OsString::from));
         let wanted = "larder mount /s /m --cache=1G --dirty-age=2s -onoexec --read-only --close-to-open --io-uring";
+        assert!(words.iter().eq(wanted.split(' ')), "{words:?}");
+    }
+
+    /// `larder mount` knows which of them mean something.
+    #[test]
+    fn options_of_any_file_system_go_on() {
+        let given = "/s /m -o relatime,sync";
+        let words = translated(given.split(' ').map(OsString::from));
+        let wanted = "larder mount /s /m -orelatime -osync";
         assert!(words.iter().eq(wanted.split(' ')), "{words:?}");
     }
 }

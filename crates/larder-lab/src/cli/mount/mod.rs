@@ -48,7 +48,7 @@ pub(super) struct Mount {
     /// Bytes of the cache with its tables, for instance 512M or 4G; at least 1M.
     #[arg(long, value_name = "BYTES", default_value = "64M", value_parser = bytes)]
     cache: u64,
-    /// Most bytes that `larder tune` may ask for [default: those of --cache].
+    /// Most bytes that `larder tune` may ask for, up to about 16 times those of --cache [default: those of --cache].
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     most_cache: Option<u64>,
     /// Replacement rule (see `larder sim --rules`).
@@ -84,7 +84,7 @@ pub(super) struct Mount {
     /// Most bytes read ahead of a sequential reader; `off` is none.
     #[arg(long, value_name = "BYTES", default_value = "128K", value_parser = read_ahead)]
     read_ahead: u64,
-    /// Threads that answer the kernel at a time [default: as many as CPUs, 2 to 16].
+    /// Threads that answer the kernel at a time, one for each 512K of the cache at most [default: as many as CPUs, 2 to 16].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: Option<u16>,
     /// Take requests by io_uring (Linux 6.14, switched on in /sys/module/fuse/parameters/enable_uring).
@@ -96,10 +96,29 @@ pub(super) struct Mount {
     /// Stay in the foreground, for a supervisor; Ctrl-C unmounts.
     #[arg(long)]
     foreground: bool,
-    /// Options of the kernel's mount: suid, dev, noexec, noatime and others.
+    /// Options of the kernel's mount: suid, dev, noexec, noatime and others; sync is --write through.
     #[arg(short = 'o', value_name = "OPTION,…", value_delimiter = ',')]
     fuse_options: Vec<String>,
 }
+
+/// Options that mean nothing here; some of them the kernel does not take from a FUSE file system. Times of access are the source's,
+/// which has options of its own.
+const WITHOUT_EFFECT: [&str; 11] = [
+    "relatime",
+    "norelatime",
+    "strictatime",
+    "nostrictatime",
+    "diratime",
+    "nodiratime",
+    "lazytime",
+    "nolazytime",
+    "async",
+    "loud",
+    "silent",
+];
+
+/// The option by which writes do not wait in memory.
+const SYNC: &str = "sync";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Write {
@@ -110,6 +129,17 @@ enum Write {
 }
 
 impl Mount {
+    fn writes_through(&self) -> bool {
+        self.write == Write::Through || self.fuse_options.iter().any(|option| option == SYNC)
+    }
+
+    /// Options of the kernel's mount that it takes.
+    fn for_the_kernel(&self) -> impl Iterator<Item = &String> {
+        let takes =
+            |option: &&String| *option != SYNC && !WITHOUT_EFFECT.contains(&option.as_str());
+        self.fuse_options.iter().filter(takes)
+    }
+
     fn options(&self) -> MountOptions {
         let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
         let mut options = MountOptions::new(&self.source, &self.mountpoint)
@@ -118,12 +148,12 @@ impl Mount {
             .mode(self.mode)
             .dirty_share(self.dirty)
             .dirty_age(self.dirty_age)
-            .write_through(self.write == Write::Through)
+            .write_through(self.writes_through())
             .coherence(self.coherence)
             .read_only(self.read_only)
             .read_ahead(size(self.read_ahead))
             .io_uring(self.io_uring)
-            .fuse_options(self.fuse_options.iter().cloned());
+            .fuse_options(self.for_the_kernel().cloned());
         if let Some(bytes) = self.most_cache {
             options = options.most_bytes(size(bytes));
         }
@@ -207,7 +237,27 @@ fn fault(error: FsError) -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use clap::FromArgMatches;
+
     use super::*;
+
+    fn mount(options: &str) -> Mount {
+        let command = Mount::augment_args(clap::Command::new("mount"));
+        let words = ["mount", "/s", "/m", "-o", options];
+        let matches = command.try_get_matches_from(words).unwrap();
+        Mount::from_arg_matches(&matches).unwrap()
+    }
+
+    #[test]
+    fn options_of_any_file_system_are_taken() {
+        let given = "relatime,nodiratime,noexec,lazytime,async,allow_other";
+        let plain = mount(given);
+        assert!(plain.for_the_kernel().eq(["noexec", "allow_other"]));
+        assert!(!plain.writes_through());
+        let through = mount("nosuid,sync");
+        assert!(through.for_the_kernel().eq(["nosuid"]));
+        assert!(through.writes_through());
+    }
 
     #[test]
     fn parts_of_folders_have_a_size_and_may_have_a_rule() {
