@@ -1274,7 +1274,7 @@ typedef struct larder_blocks_stats {
 } larder_blocks_stats;
 
 /**
- * Numbers of a file since it was opened, by all its openings.
+ * Numbers of a file since it was opened, by all its openings, or of all files of a tenant.
  */
 typedef struct larder_blocks_file_stats {
   /**
@@ -2875,8 +2875,8 @@ larder_status larder_blocks_stats_json(const struct larder_blocks *blocks,
 /**
  * Opens file number `id` of the storage, of which the storage has `size` bytes: nothing behind is read, the storage's file is never
  * longer than the file, and grows in order. With LARDER_BLOCKS_NO_END files end with their blocks. A file that is open or has
- * blocks in memory keeps the end that was said. `tenant`, of whose files statistics are summed, is 0 or a number of the program's.
- * `out` gets the file, or NULL after a failure.
+ * blocks in memory keeps the end that was said. `tenant` is 0 or a number of the program's: larder_blocks_tenant_stats_read sums the
+ * files of one, and larder_blocks_tenant_limit gives it a part of the cache. `out` gets the file, or NULL after a failure.
  *
  * # Safety
  * `blocks` is NULL or a live block cache; `out` and `error` are NULL or can be written.
@@ -2978,6 +2978,33 @@ larder_status larder_blocks_file_stats_read(const struct larder_blocks_file *fil
                                             struct larder_error *error);
 
 /**
+ * Reads the sums of all files that were opened for a tenant, also of those that are closed; as larder_pool_stats_read. Looks at each
+ * file. Of a tenant without files all are 0.
+ *
+ * # Safety
+ * `blocks` is NULL or a live block cache; `stats` is NULL or has as many writable bytes as its first field says; `error` is NULL or
+ * can be written.
+ */
+larder_status larder_blocks_tenant_stats_read(const struct larder_blocks *blocks,
+                                              uint32_t tenant,
+                                              struct larder_blocks_file_stats *stats,
+                                              struct larder_error *error);
+
+/**
+ * Gives a tenant `bytes` of the cache for itself, and the others what is left; with 0 it shares the cache with the others again.
+ * `policy` is a rule of its own, or NULL for the one that it has, at first the cache's. Blocks that are too many leave as after
+ * larder_blocks_set_bytes.
+ *
+ * # Safety
+ * `blocks` is NULL or a live block cache; `policy` is NULL or a text that ends with a zero byte; `error` is NULL or can be written.
+ */
+larder_status larder_blocks_tenant_limit(const struct larder_blocks *blocks,
+                                         uint32_t tenant,
+                                         size_t bytes,
+                                         const char *policy,
+                                         struct larder_error *error);
+
+/**
  * Makes a handle over a block cache. `out` gets it, or NULL after a failure.
  *
  * # Safety
@@ -3074,8 +3101,8 @@ larder_status larder_sqlite_options_init(struct larder_sqlite_options *options);
 
 /**
  * Makes larder's the page cache of a SQLite, for all connections to come. `config` is its `sqlite3_config`; `options` may be NULL for
- * the defaults. Call it before anything else of SQLite, or after `sqlite3_shutdown`: else it is LARDER_BUSY. The library must stay
- * loaded while SQLite is in use.
+ * the defaults. Call it before anything else of SQLite, or after `sqlite3_shutdown`: else it is LARDER_BUSY. A second call is, too,
+ * unless `sqlite3_initialize` and `sqlite3_shutdown` came between. The library must stay loaded while SQLite is in use.
  *
  * # Safety
  * `config` is NULL or `sqlite3_config`, and no other thread is in a function of this SQLite; `options` is NULL or has as many bytes as
@@ -3086,7 +3113,7 @@ larder_status larder_sqlite_install(larder_sqlite3_config_fn config,
                                     struct larder_error *error);
 
 /**
- * Reads the numbers; as larder_pool_stats_read. All are 0 where the cache was not installed.
+ * Reads the numbers; as larder_pool_stats_read. Where the cache was not installed, `limit_bytes` is UINT64_MAX and all others are 0.
  *
  * # Safety
  * `stats` is NULL or has as many writable bytes as its first field says; `error` is NULL or can be written.

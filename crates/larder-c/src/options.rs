@@ -107,19 +107,27 @@ pub(crate) fn check_flags(flags: u32, known: u32) -> Result<(), Failed> {
 /// A name that C gives.
 ///
 /// # Safety
-/// The pointer is NULL, or to bytes that end with a zero byte and stay for `'a`.
+/// As [`text`].
 pub(crate) unsafe fn name<'a>(given: *const c_char) -> Result<Option<&'a str>, Failed> {
+    // SAFETY: the caller's promise.
+    unsafe { text(given, "options.name") }
+}
+
+/// What C gives as a text in this field.
+///
+/// # Safety
+/// The pointer is NULL, or to bytes that end with a zero byte and stay for `'a`.
+pub(crate) unsafe fn text<'a>(
+    given: *const c_char,
+    field: &'static str,
+) -> Result<Option<&'a str>, Failed> {
     if given.is_null() {
         return Ok(None);
     }
     // SAFETY: the caller's promise.
-    let text = unsafe { CStr::from_ptr(given) }.to_str().map_err(|_| {
-        Failed::said(
-            larder_status::LARDER_ARGUMENT,
-            "options.name",
-            "is no UTF-8",
-        )
-    })?;
+    let text = unsafe { CStr::from_ptr(given) }
+        .to_str()
+        .map_err(|_| Failed::said(larder_status::LARDER_ARGUMENT, field, "is no UTF-8"))?;
     Ok(Some(text))
 }
 

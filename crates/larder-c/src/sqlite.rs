@@ -7,7 +7,7 @@ use larder_sqlite::{Config, Stats};
 use crate::call::{caught, guard};
 use crate::error::{Failed, larder_error, larder_status};
 use crate::numbers::{self, numbers};
-use crate::options::{SizeFirst, blank, init, name, read_sized};
+use crate::options::{SizeFirst, blank, init, read_sized, text};
 
 /// The type of `sqlite3_config`.
 pub type larder_sqlite3_config_fn = Option<unsafe extern "C" fn(c_int, ...) -> c_int>;
@@ -50,8 +50,8 @@ pub unsafe extern "C" fn larder_sqlite_options_init(
 }
 
 /// Makes larder's the page cache of a SQLite, for all connections to come. `config` is its `sqlite3_config`; `options` may be NULL for
-/// the defaults. Call it before anything else of SQLite, or after `sqlite3_shutdown`: else it is LARDER_BUSY. The library must stay
-/// loaded while SQLite is in use.
+/// the defaults. Call it before anything else of SQLite, or after `sqlite3_shutdown`: else it is LARDER_BUSY. A second call is, too,
+/// unless `sqlite3_initialize` and `sqlite3_shutdown` came between. The library must stay loaded while SQLite is in use.
 ///
 /// # Safety
 /// `config` is NULL or `sqlite3_config`, and no other thread is in a function of this SQLite; `options` is NULL or has as many bytes as
@@ -68,7 +68,7 @@ pub unsafe extern "C" fn larder_sqlite_install(
             let config = config.ok_or_else(|| Failed::null("config"))?;
             let options = read_sized(options)?;
             let mut settings = Config::new();
-            if let Some(policy) = name(options.policy)? {
+            if let Some(policy) = text(options.policy, "options.policy")? {
                 settings = settings.rule(policy);
             }
             if let Ok(limit) = usize::try_from(options.limit_bytes)
@@ -113,7 +113,7 @@ numbers!(larder_sqlite_stats, |given: &Stats| stats = given;
     hits, misses, evictions,
 );
 
-/// Reads the numbers; as larder_pool_stats_read. All are 0 where the cache was not installed.
+/// Reads the numbers; as larder_pool_stats_read. Where the cache was not installed, `limit_bytes` is UINT64_MAX and all others are 0.
 ///
 /// # Safety
 /// `stats` is NULL or has as many writable bytes as its first field says; `error` is NULL or can be written.
@@ -155,4 +155,45 @@ pub unsafe extern "C" fn larder_sqlite_stats_json(
 #[unsafe(no_mangle)]
 pub extern "C" fn larder_sqlite_trim() -> usize {
     caught(|| Ok(larder_sqlite::trim())).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use core::ffi::CStr;
+
+    use super::*;
+    use crate::error::LARDER_ERROR_BYTES;
+    use crate::error::larder_status::{LARDER_ARGUMENT, LARDER_OK};
+
+    #[test]
+    fn a_policy_that_is_no_text_is_refused_by_the_name_of_its_field() {
+        let options = larder_sqlite_options {
+            policy: c"\xff".as_ptr(),
+            ..Default::default()
+        };
+        let mut error = larder_error {
+            status: LARDER_OK,
+            os_errno: 0,
+            message: [0; LARDER_ERROR_BYTES],
+        };
+        let config: larder_sqlite3_config_fn = Some(rusqlite::ffi::sqlite3_config);
+        // SAFETY: the function is what it says, which no call gets to, and both structs are live.
+        let status = unsafe { larder_sqlite_install(config, &raw const options, &raw mut error) };
+        // SAFETY: the message ends with a zero byte.
+        let message = unsafe { CStr::from_ptr(error.message.as_ptr()) };
+        assert_eq!(status, LARDER_ARGUMENT, "{message:?}");
+        let message = message.to_string_lossy();
+        assert!(message.contains("options.policy is no UTF-8"), "{message}");
+    }
+
+    #[test]
+    fn numbers_of_a_cache_that_is_not_installed_are_0_but_the_limit() {
+        let numbers = larder_sqlite_stats::from(&larder_sqlite::stats());
+        let none = larder_sqlite_stats {
+            size: numbers.size,
+            limit_bytes: u64::MAX,
+            ..Default::default()
+        };
+        assert_eq!(numbers, none);
+    }
 }

@@ -21,6 +21,8 @@ const MOST_PINNED_TENTHS: usize = 9;
 /// A rule begins anew when its size changes, and a share of a budget moves often: it gets larger by one in so many frames, and smaller
 /// when it has twice that too many.
 const RESIZE_SHARE: usize = 16;
+/// Most frames of a new rule. Its tables have about ten bytes for each frame, and a limit may allow far more pages than ever come.
+const FIRST: usize = 1 << 16;
 
 /// How SQLite asks for a page that is not there: not at all, or if it costs little, since SQLite can write dirty pages and ask again.
 /// With any other number the page must come.
@@ -103,6 +105,8 @@ impl<P: Policy> Cache<P> {
         process: &'static Process,
     ) -> Option<*mut Self> {
         let pool = process.pool().ok()?.clone();
+        let frames = Frames::new(bytes, extra, pool);
+        let frame_bytes = frames.frame_bytes();
         let cache = Self {
             counters: Counters::default(),
             inner: UnsafeCell::new(Inner {
@@ -112,7 +116,7 @@ impl<P: Policy> Cache<P> {
                 limit: LEAST,
                 most: if purgeable { LEAST } else { usize::MAX },
                 named: 0,
-                frames: Frames::new(bytes, extra, pool),
+                frames,
                 looked_at: RefCell::default(),
                 shadows: Shadows::new(0),
                 largest: 0,
@@ -124,6 +128,7 @@ impl<P: Policy> Cache<P> {
             process,
         };
         cache.counters.page_bytes.store(bytes, Relaxed);
+        cache.counters.frame_bytes.store(frame_bytes, Relaxed);
         cache.counters.purgeable.store(purgeable, Relaxed);
         let layout = core::alloc::Layout::new::<Self>();
         // SAFETY: a cache has bytes.
@@ -155,11 +160,9 @@ impl<P: Policy> Cache<P> {
         }
         // SQLite has truncated it before: what counts is how many pages there were.
         let most = inner.frames.len() * inner.bytes;
-        let (process, large) = (cache.process, most >= LARGE);
+        let process = cache.process;
         drop(cache);
-        if large {
-            process.trim();
-        }
+        process.ended(most);
     }
 
     /// What calls that do not overlap work on.
@@ -178,14 +181,20 @@ impl<P: Policy> Cache<P> {
             inner.most = pages.min(MOST);
         }
         self.counters.limit.store(inner.limit, Relaxed);
-        if inner
-            .rule
-            .as_ref()
-            .is_some_and(|rule| rule.capacity() != inner.limit)
-        {
-            inner.fit_rule(inner.limit);
+        if let Some(capacity) = inner.rule.as_ref().map(P::capacity) {
+            let first = self.expected(inner).min(FIRST);
+            let fitting = capacity.clamp(first, inner.limit);
+            if fitting != capacity {
+                inner.fit_rule(fitting);
+            }
         }
         self.keep_limit(inner);
+    }
+
+    /// Pages that may come, by what SQLite said and by the budget.
+    fn expected(&self, inner: &Inner<P>) -> usize {
+        let budget = self.process.budget_pages(inner.bytes);
+        inner.limit.min(budget.max(LEAST))
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -253,7 +262,7 @@ impl<P: Policy> Cache<P> {
         let len = inner.table.len();
         let room = match len < inner.limit {
             true => self.process.room(inner.bytes, len, LEAST),
-            false => Room::None,
+            false => self.process.room_of_full(inner.bytes, len, LEAST),
         };
         let most = if room == Room::Free {
             inner.limit
@@ -263,7 +272,8 @@ impl<P: Policy> Cache<P> {
         if create == IF_EASY && self.pinned() * 10 >= most * MOST_PINNED_TENTHS {
             return None;
         }
-        inner.prepare(most)?;
+        let expected = self.expected(inner);
+        inner.prepare(most, expected)?;
         let rule = inner.rule.as_mut()?;
         let block = Block(key.into());
         let shadow = inner.shadows.take(block, rule);
@@ -279,12 +289,14 @@ impl<P: Policy> Cache<P> {
         };
         let slot = match recycled {
             Some(slot) => slot,
-            None => {
-                inner.name_one_more()?;
-                let slot = inner.frames.get()?;
-                self.process.take(inner.bytes);
-                slot
-            }
+            None => match inner.one_more(expected) {
+                Some(slot) => {
+                    self.process.take(inner.bytes);
+                    slot
+                }
+                // No memory is left but that of pages that may leave.
+                None => self.evict(inner)?,
+            },
         };
         inner.enter(slot, key);
         inner.request = inner.request.wrapping_add(1);
@@ -496,12 +508,13 @@ impl<P: Policy> Inner<P> {
         }
     }
 
-    /// There is a rule, and not for many more frames than there may be now.
-    fn prepare(&mut self, most: usize) -> Option<()> {
+    /// There is a rule, and not for many more frames than there may be now. A new one is for the pages that may come, up to [`FIRST`].
+    fn prepare(&mut self, most: usize, expected: usize) -> Option<()> {
         if self.rule.is_none() {
-            self.rule = Some((self.make)(self.limit)?);
-            self.named = self.limit;
-            self.shadows = Shadows::roomy(self.limit);
+            let frames = expected.min(FIRST);
+            self.rule = Some((self.make)(frames)?);
+            self.named = frames;
+            self.shadows = Shadows::roomy(expected);
         }
         let capacity = self.rule.as_ref()?.capacity();
         if most < capacity - capacity / (RESIZE_SHARE / 2) {
@@ -519,14 +532,24 @@ impl<P: Policy> Inner<P> {
         }
     }
 
+    /// One frame more that has memory, and that the rule may know. None: no memory.
+    fn one_more(&mut self, expected: usize) -> Option<*mut Slot> {
+        self.name_one_more(expected)?;
+        self.frames.get()
+    }
+
     /// The next frame may be named to the rule, and be pinned while it looks.
-    fn name_one_more(&mut self) -> Option<()> {
+    fn name_one_more(&mut self, expected: usize) -> Option<()> {
         let next = self.frames.next();
         let rule = self.rule.as_mut()?;
-        if next >= self.named || self.table.len() >= rule.capacity() {
-            // All are pinned, and SQLite needs one more.
-            let more = rule.capacity() / RESIZE_SHARE + 1;
-            let frames = rule.capacity().max(next + 1) + more;
+        let capacity = rule.capacity();
+        if next >= self.named || self.table.len() >= capacity {
+            // All are pinned and SQLite needs one more, or the rule was made for fewer.
+            let mut frames = capacity.max(next + 1) + capacity / RESIZE_SHARE + 1;
+            if capacity == self.named {
+                // The rule was never made smaller: the cache still fills, and there is little to learn anew.
+                frames = frames.max(expected.min(2 * capacity));
+            }
             rule.resize(frames).ok()?;
             self.named = self.named.max(frames);
         }
@@ -538,12 +561,14 @@ impl<P: Policy> Inner<P> {
     }
 }
 
-/// Bytes of a cache whose end gives memory back to the system at once. Those of queries are smaller, and come and go.
-const LARGE: usize = 1 << 20;
-
 /// The tests drive this part against a naive cache.
 #[cfg(test)]
 impl<P: Policy> Cache<P> {
+    /// Frames that the rule is for, if there is one.
+    pub(crate) fn capacity(&self) -> Option<usize> {
+        self.inner().rule.as_ref().map(P::capacity)
+    }
+
     pub(crate) fn check(&self) -> Result<(), String> {
         let inner = self.inner();
         let there = |slot: &&*mut Slot| !slot.is_null();

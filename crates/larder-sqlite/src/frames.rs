@@ -142,6 +142,11 @@ impl Frames {
         }
     }
 
+    /// Bytes of a frame: of its page, and of what it has besides.
+    pub(crate) fn frame_bytes(&self) -> usize {
+        self.pages.bytes + self.heads.bytes
+    }
+
     /// Frames that there ever were at once: numbers are below this.
     pub(crate) fn len(&self) -> usize {
         self.slots.len()

@@ -19,7 +19,8 @@
 //! - no lock: SQLite built with `SQLITE_ENABLE_MEMORY_MANAGEMENT` takes a lock of the process for each page that a connection looks
 //!   at;
 //! - one [budget](Config::budget_bytes) for the caches of all connections;
-//! - memory that goes back to the system when a connection shrinks (`PRAGMA shrink_memory`) or closes;
+//! - memory that goes back to the system when a connection shrinks (`PRAGMA shrink_memory`), or closes and more than some 8 MiB are
+//!   free;
 //! - any rule of `larder-policy`, where SQLite has LRU;
 //! - [`stats`].
 //!
@@ -84,7 +85,7 @@ impl Config {
     ///
     /// A cache with less than an equal share gets pages from those that have more, when these next miss a page: an idle connection
     /// keeps its pages until it is used, shrunk or closed. Each cache may have 16 pages whatever the budget says, and pages in use or
-    /// dirty stay. Databases in memory do not count.
+    /// dirty stay. What a transaction had beyond the budget goes as its connection misses pages. Databases in memory do not count.
     #[must_use]
     pub fn budget_bytes(mut self, bytes: usize) -> Self {
         self.budget_bytes = Some(bytes);
@@ -116,10 +117,10 @@ pub enum InstallError {
          or call sqlite3_shutdown when no connection is open"
     )]
     TooLate,
-    /// The cache is installed.
+    /// The cache is installed. A SQLite that has not begun does not say when it is shut down, so it must begin first.
     #[error(
         "larder's page cache is installed already: install it once in a process, \
-         or call sqlite3_shutdown before you install it with another rule"
+         or call sqlite3_initialize and sqlite3_shutdown before you install it with another rule"
     )]
     Twice,
     /// SQLite said otherwise.

@@ -9,6 +9,10 @@ use crate::stats::{CacheStats, Stats};
 
 /// Most pages that caches below their share ask others for at once.
 const MOST_WANTED: usize = 64;
+/// Free bytes that the pool keeps when caches end, or a quarter of those in use if that is more. Caches of queries come and go.
+const SPARE: usize = 8 << 20;
+/// Bytes of ended caches after which the pool is looked at: to look takes a lock and all caches.
+const LOOK: usize = 1 << 20;
 
 /// One for the process; tests have their own.
 #[derive(Debug)]
@@ -22,6 +26,8 @@ pub(crate) struct Process {
     sharers: AtomicUsize,
     /// Pages that caches below their share lack, for those above it to give.
     wanted: AtomicUsize,
+    /// Bytes of caches that have ended since the pool was looked at.
+    ended: AtomicUsize,
     caches: Mutex<Caches>,
 }
 
@@ -42,6 +48,8 @@ unsafe impl Send for Registered {}
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     pub(crate) page_bytes: AtomicUsize,
+    /// Bytes of a page and of what it has besides.
+    pub(crate) frame_bytes: AtomicUsize,
     pub(crate) purgeable: AtomicBool,
     pub(crate) limit: AtomicUsize,
     pub(crate) pages: AtomicUsize,
@@ -76,9 +84,9 @@ impl Counters {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Room {
     Free,
-    /// The budget is used up.
+    /// The budget is used up, or the cache has as many pages as it may.
     None,
-    /// And this cache has more than its share, which another one lacks: it should give a page.
+    /// Another cache lacks a page, or all together have too many, and this one has more than its share: it should give one.
     Less,
 }
 
@@ -90,6 +98,7 @@ impl Process {
             used: AtomicUsize::new(0),
             sharers: AtomicUsize::new(0),
             wanted: AtomicUsize::new(0),
+            ended: AtomicUsize::new(0),
             caches: Mutex::new(Caches {
                 there: Vec::new(),
                 gone: Stats::NONE,
@@ -114,30 +123,56 @@ impl Process {
         self.budget.store(bytes.unwrap_or(usize::MAX), Relaxed);
     }
 
+    /// None: any number of bytes.
+    fn budget(&self) -> Option<usize> {
+        Some(self.budget.load(Relaxed)).filter(|&bytes| bytes != usize::MAX)
+    }
+
+    /// Pages of `bytes` that the budget has room for.
+    pub(crate) fn budget_pages(&self, bytes: usize) -> usize {
+        self.budget().map_or(usize::MAX, |budget| budget / bytes)
+    }
+
     /// Asks for room for a page of `bytes`, for a cache that has `pages` of them. One that has few gets it in any case.
     pub(crate) fn room(&self, bytes: usize, pages: usize, least: usize) -> Room {
-        let budget = self.budget.load(Relaxed);
-        if budget == usize::MAX || pages < least {
+        let Some(budget) = self.budget().filter(|_| pages >= least) else {
+            return Room::Free;
+        };
+        let share = self.share(budget, bytes, least);
+        if self.must_give(budget, pages, share) {
+            return Room::Less;
+        }
+        if self.used.load(Relaxed).saturating_add(bytes) <= budget {
             return Room::Free;
         }
-        let share = budget / self.sharers.load(Relaxed).max(1) / bytes;
-        let wanted = self.wanted.load(Relaxed);
-        let full = self.used.load(Relaxed).saturating_add(bytes) > budget;
-        if pages < share {
-            if !full {
-                return Room::Free;
-            }
-            if wanted < MOST_WANTED {
-                self.wanted.fetch_add(1, Relaxed);
-            }
-            return Room::None;
+        if pages < share && self.wanted.load(Relaxed) < MOST_WANTED {
+            self.wanted.fetch_add(1, Relaxed);
         }
-        if wanted > 0 && pages > share {
-            let less = |wanted: usize| wanted.checked_sub(1);
-            let taken = self.wanted.fetch_update(Relaxed, Relaxed, less).is_ok();
-            return if taken { Room::Less } else { Room::None };
+        Room::None
+    }
+
+    /// The same for a cache that has as many pages as SQLite allows it: there is no room, and it may have to give one.
+    pub(crate) fn room_of_full(&self, bytes: usize, pages: usize, least: usize) -> Room {
+        match self.budget() {
+            Some(budget) if self.must_give(budget, pages, self.share(budget, bytes, least)) => {
+                Room::Less
+            }
+            _ => Room::None,
         }
-        if full { Room::None } else { Room::Free }
+    }
+
+    /// An equal share of the budget in pages of `bytes`, or the fewest that each cache may have.
+    fn share(&self, budget: usize, bytes: usize, least: usize) -> usize {
+        let sharers = self.sharers.load(Relaxed).max(1);
+        (budget / sharers / bytes).max(least)
+    }
+
+    /// Has a cache more than its share, while all have more than the budget or another one wants a page? What it gives is wanted no more.
+    fn must_give(&self, budget: usize, pages: usize, share: usize) -> bool {
+        let less = |wanted: usize| wanted.checked_sub(1);
+        pages > share
+            && (self.used.load(Relaxed) > budget
+                || self.wanted.fetch_update(Relaxed, Relaxed, less).is_ok())
     }
 
     /// A purgeable cache has a page more.
@@ -181,8 +216,7 @@ impl Process {
     pub(crate) fn stats(&self) -> Stats {
         let caches = self.caches();
         let mut all = caches.gone.clone();
-        let budget = self.budget.load(Relaxed);
-        all.budget_bytes = (budget != usize::MAX).then_some(budget);
+        all.budget_bytes = self.budget();
         all.held_bytes = self.pool.get().map_or(0, |pool| pool.stats().held_bytes);
         for there in &caches.there {
             // SAFETY: what is on the list is alive, and cannot leave while the lock is held.
@@ -196,5 +230,37 @@ impl Process {
 
     pub(crate) fn trim(&self) -> usize {
         self.pool.get().map_or(0, PagePool::trim)
+    }
+
+    /// A cache is gone that had so many bytes of pages. Free memory goes back to the system when it is much.
+    pub(crate) fn ended(&self, bytes: usize) {
+        let ended = self.ended.fetch_add(bytes, Relaxed).saturating_add(bytes);
+        if ended < LOOK {
+            return;
+        }
+        self.ended.store(0, Relaxed);
+        if let Some(pool) = self.pool.get() {
+            let in_use = self.in_use();
+            let free = pool.stats().held_bytes.saturating_sub(in_use);
+            if free > SPARE.max(in_use / 4) {
+                pool.trim();
+            }
+        }
+    }
+
+    /// Bytes of the pages in all caches, with what these have besides.
+    fn in_use(&self) -> usize {
+        let of = |there: &Registered| {
+            // SAFETY: what is on the list is alive, and cannot leave while the lock is held.
+            let cache = unsafe { &*there.0 };
+            cache.pages.load(Relaxed) * cache.frame_bytes.load(Relaxed)
+        };
+        self.caches().there.iter().map(of).sum()
+    }
+
+    /// Bytes of pages that count against the budget.
+    #[cfg(test)]
+    pub(crate) fn used(&self) -> usize {
+        self.used.load(Relaxed)
     }
 }

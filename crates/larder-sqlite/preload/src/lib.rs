@@ -7,7 +7,7 @@
 //! `LARDER_SQLITE` names the rule, and `off` leaves SQLite alone. `LARDER_SQLITE_BUDGET` is the budget of all connections in bytes, or
 //! with K, M or G. A program that has SQLite linked in keeps SQLite's own cache.
 //!
-//! `LARDER_SQLITE_STATS=FILE` asks for a line of JSON at the end of each process that used the cache. `larder run --sqlite` reads it.
+//! `LARDER_SQLITE_STATS=FILE` asks for a line of JSON at the end of each program that used the cache. `larder run --sqlite` reads it.
 
 use core::ffi::{c_int, c_void};
 use std::env;
@@ -29,8 +29,9 @@ static START: extern "C" fn() = start;
 #[unsafe(link_section = ".fini_array")]
 static END: extern "C" fn() = end;
 
-/// Where the line goes. Kept from the start: a program may change its environment.
-static STATS: OnceLock<PathBuf> = OnceLock::new();
+/// Where the line goes, and the process that writes it. Kept from the start: a program may change its environment, and a process that it
+/// forks has its counts, too.
+static STATS: OnceLock<(PathBuf, u32)> = OnceLock::new();
 
 extern "C" fn start() {
     if let Err(why) = install() {
@@ -65,7 +66,7 @@ fn install() -> Result<(), String> {
     if unsafe { libc::getauxval(libc::AT_SECURE) } == 0
         && let Some(path) = env::var_os("LARDER_SQLITE_STATS")
     {
-        let _ = STATS.set(path.into());
+        let _ = STATS.set((path.into(), std::process::id()));
     }
     Ok(())
 }
@@ -93,7 +94,8 @@ fn sqlite3_config() -> *mut c_void {
 
 extern "C" fn end() {
     let stats = larder_sqlite::stats();
-    if let Some(path) = STATS.get()
+    if let Some((path, process)) = STATS.get()
+        && *process == std::process::id()
         && stats.hits + stats.misses > 0
         && let Ok(mut file) = std::fs::OpenOptions::new()
             .append(true)
@@ -101,11 +103,8 @@ extern "C" fn end() {
             .open(path)
     {
         let line = format!(
-            "{{\"pid\":{},\"hits\":{},\"misses\":{},\"evictions\":{}}}\n",
-            std::process::id(),
-            stats.hits,
-            stats.misses,
-            stats.evictions
+            "{{\"pid\":{process},\"hits\":{},\"misses\":{},\"evictions\":{}}}\n",
+            stats.hits, stats.misses, stats.evictions
         );
         // One call, so that the lines of several processes do not mix. At the program's end no caller hears of a failure.
         let _ = file.write_all(line.as_bytes());

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use larder_policy::{Policy, Visitor, rules, with_rule};
+use larder_policy::{Adaptive, Policy, Visitor, rules, with_rule};
 
 use crate::cache::{Cache, FIND, IF_EASY};
 use crate::ffi::Page;
@@ -98,6 +98,26 @@ impl<P: Policy> Driven<P> {
             self.pages.insert(key, (*words[0], Some(page)));
         }
         true
+    }
+
+    /// Lets a page go that is pinned.
+    fn let_go(&mut self, key: u32) {
+        let pinned = self.pages.get_mut(&key).and_then(|known| known.1.take());
+        // SAFETY: the page is pinned.
+        unsafe { self.cache().unpin(pinned.unwrap(), false) };
+    }
+
+    /// Uses a page, and lets it go.
+    fn look(&mut self, key: u32) {
+        assert!(self.fetch(key, MUST));
+        self.let_go(key);
+    }
+
+    /// Checks the cache a last time.
+    fn end(self) {
+        self.cache().check().unwrap();
+        // SAFETY: nothing uses it any more.
+        unsafe { Cache::destroy(self.cache) };
     }
 
     fn any_pinned(&self, dice: &mut Dice) -> Option<(u32, *mut Page)> {
@@ -215,6 +235,9 @@ impl Visitor for Run {
             for cache in &mut caches {
                 cache.step(&mut dice);
             }
+            let counted = caches.iter().filter(|cache| cache.purgeable);
+            let bytes = counted.map(|cache| cache.cache().len() * cache.bytes);
+            assert_eq!(self.process.used(), bytes.sum::<usize>(), "{name}");
         }
         pool.set_limit_bytes(usize::MAX);
         let stats = self.process.stats();
@@ -225,8 +248,7 @@ impl Visitor for Run {
             "{name}: {hits} hits, {misses} misses"
         );
         for cache in caches {
-            // SAFETY: nothing uses it any more.
-            unsafe { Cache::destroy(cache.cache) };
+            cache.end();
         }
         let after = self.process.stats();
         assert_eq!(
@@ -234,6 +256,7 @@ impl Visitor for Run {
             (0, stats.hits, 0),
             "{name}"
         );
+        assert_eq!(self.process.used(), 0, "{name}");
     }
 }
 
@@ -252,42 +275,143 @@ fn pages_keep_their_contents_while_they_are_there_under_every_rule() {
     }
 }
 
+/// A process whose caches share a budget of so many pages of 4096 bytes.
+fn budget_of(pages: Option<usize>) -> &'static Process {
+    let process: &'static Process = Box::leak(Box::new(Process::new()));
+    process.set_budget(pages.map(|pages| pages * 4096));
+    process
+}
+
+/// A cache with the default rule.
+fn cache_of(limit: usize, process: &'static Process) -> Driven<Adaptive> {
+    let mut cache = Driven::new(4096, true, process);
+    cache.set_limit(limit);
+    cache
+}
+
+/// Every cache uses 600 pages in turns, again and again, while all together have no more than `most`. Returns how many each has then.
+fn use_in_turns<const N: usize>(mut caches: [&mut Driven<Adaptive>; N], most: usize) -> [usize; N] {
+    for at in 0..4000 {
+        for cache in &mut caches {
+            cache.look(1 + at % 600);
+        }
+        let all: usize = caches.iter().map(|cache| cache.cache().len()).sum();
+        assert!(all <= most, "{all}");
+    }
+    caches.map(|cache| cache.cache().len())
+}
+
 /// One cache takes all of the budget; what a second one needs goes from the first to it, up to an equal share.
 #[test]
 fn a_budget_moves_to_the_cache_that_misses() {
-    let process: &'static Process = Box::leak(Box::new(Process::new()));
-    process.set_budget(Some(400 * 4096));
-    struct Two(&'static Process);
-    impl Visitor for Two {
-        type Out = ();
-        fn visit<P: Policy>(self, _: &'static str, _: P) {
-            let mut caches = [(); 2].map(|()| Driven::<P>::new(4096, true, self.0));
-            caches.iter_mut().for_each(|cache| cache.set_limit(1000));
-            let mut lens = Vec::new();
-            for keys in [600_u32, 600] {
-                for at in 0..4000 {
-                    let users = if lens.is_empty() { 1 } else { 2 };
-                    for cache in &mut caches[..users] {
-                        let key = 1 + at % keys;
-                        assert!(cache.fetch(key, MUST));
-                        let page = cache.pages[&key].1.unwrap();
-                        // SAFETY: the page is pinned.
-                        unsafe { cache.cache().unpin(page, false) };
-                        cache.pages.get_mut(&key).unwrap().1 = None;
-                    }
-                    let all: usize = caches.iter().map(|cache| cache.cache().len()).sum();
-                    assert!(all <= 400 + 16, "{all}");
-                }
-                lens.push([0, 1].map(|at: usize| caches[at].cache().len()));
-            }
-            assert_eq!(lens[0], [400, 0]);
-            assert!(lens[1].iter().all(|&len| len > 180), "{lens:?}");
-            for cache in caches {
-                cache.cache().check().unwrap();
-                // SAFETY: nothing uses it any more.
-                unsafe { Cache::destroy(cache.cache) };
-            }
+    let process = budget_of(Some(400));
+    let [mut one, mut two] = [(); 2].map(|()| cache_of(1000, process));
+    assert_eq!(use_in_turns([&mut one], 400), [400]);
+    let lens = use_in_turns([&mut one, &mut two], 400 + 16);
+    assert!(lens.iter().all(|&len| len > 180), "{lens:?}");
+    one.end();
+    two.end();
+    assert_eq!(process.used(), 0);
+}
+
+#[test]
+fn a_cache_that_its_own_limit_bounds_gives_pages_to_one_below_its_share() {
+    let process = budget_of(Some(400));
+    let (mut one, mut two) = (cache_of(300, process), cache_of(1000, process));
+    assert_eq!(use_in_turns([&mut one], 300), [300]);
+    let lens = use_in_turns([&mut one, &mut two], 400);
+    assert!(lens.iter().all(|&len| len > 180), "{lens:?}");
+    one.end();
+    two.end();
+    assert_eq!(process.used(), 0);
+}
+
+#[test]
+fn what_a_transaction_had_beyond_the_budget_goes_as_pages_are_missed() {
+    let process = budget_of(Some(100));
+    for limit in [1000, 300] {
+        let mut cache = cache_of(limit, process);
+        for key in 1..=300 {
+            assert!(cache.fetch(key, MUST));
         }
+        assert_eq!(cache.cache().len(), 300);
+        (1..=300).for_each(|key| cache.let_go(key));
+        (301..=600).for_each(|key| cache.look(key));
+        assert_eq!((cache.cache().len(), process.used()), (100, 100 * 4096));
+        cache.end();
     }
-    with_rule("adaptive", 1, Two(process)).unwrap();
+}
+
+#[test]
+fn a_rule_is_made_for_the_pages_that_may_come() {
+    const NO_LIMIT: usize = i32::MAX as usize;
+    for (budget, limit, frames) in [
+        (None, 300, 300),
+        (None, 12_800, 12_800),
+        (None, NO_LIMIT, 65_536),
+        (Some(400), 300, 300),
+        (Some(400), NO_LIMIT, 400),
+        (Some(1), NO_LIMIT, 16),
+    ] {
+        let mut cache = cache_of(limit, budget_of(budget));
+        cache.look(1);
+        assert_eq!(cache.cache().capacity(), Some(frames), "{budget:?} {limit}");
+        // SQLite reads the first page before it hears of another size.
+        for (other, frames) in [(10, 10), (limit, frames)] {
+            cache.set_limit(other);
+            assert_eq!(cache.cache().capacity(), Some(frames), "{budget:?} {limit}");
+        }
+        cache.end();
+    }
+}
+
+#[test]
+fn a_rule_grows_with_the_pages_that_come() {
+    let mut cache = Driven::<Adaptive>::new(512, true, budget_of(None));
+    cache.set_limit(100_000);
+    let mut seen = Vec::new();
+    for key in 1..=66_000 {
+        cache.look(key);
+        seen.extend(cache.cache().capacity());
+        seen.dedup();
+    }
+    assert_eq!(seen, [65_536, 100_000]);
+    cache.end();
+}
+
+#[test]
+fn where_no_memory_is_left_a_page_is_used_again() {
+    let process = budget_of(None);
+    let mut cache = cache_of(1000, process);
+    (1..=8).for_each(|key| cache.look(key));
+    let pool = process.pool().unwrap();
+    pool.trim();
+    pool.set_limit_bytes(0);
+    for key in 101..=150 {
+        assert!(cache.fetch(key, IF_EASY), "{key}");
+        cache.let_go(key);
+    }
+    assert_eq!((cache.cache().len(), process.used()), (8, 8 * 4096));
+    cache.end();
+}
+
+#[test]
+fn free_memory_goes_back_when_many_caches_end_and_stays_between_those_of_queries() {
+    let process = budget_of(None);
+    let filled = |pages: u32| {
+        let mut cache = cache_of(1000, process);
+        (1..=pages).for_each(|key| cache.look(key));
+        cache
+    };
+    let held = || process.stats().held_bytes;
+    for _ in 0..8 {
+        filled(480).end();
+        assert!(held() >= 480 * 4096, "{}", held());
+    }
+    let many = [(); 30].map(|()| filled(200));
+    assert!(held() >= 30 * 200 * 4096, "{}", held());
+    for cache in many {
+        cache.end();
+    }
+    assert!(held() < (10 << 20), "{}", held());
 }

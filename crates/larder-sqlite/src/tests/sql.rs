@@ -86,6 +86,7 @@ fn every_rule_answers_as_sqlites_own_cache() {
         let after = stats();
         assert!(after.misses > before.misses + 5000, "{}", rule.name);
         assert_eq!((after.bytes, after.caches.len()), (0, 0), "{}", rule.name);
+        assert_eq!(PROCESS.used(), 0, "{}", rule.name);
     }
     trim();
     assert_eq!(stats().held_bytes, 0);
@@ -163,6 +164,7 @@ fn connections_of_many_threads_share_a_budget() {
     let after: i64 = db.query_row(sum, [], |row| row.get(0)).unwrap();
     assert_eq!(after, expected.0);
     drop(db);
+    assert_eq!(PROCESS.used(), 0);
     shutdown();
 }
 
@@ -178,6 +180,16 @@ fn it_is_installed_once_and_before_sqlite_begins() {
     put(&Config::new()).unwrap();
     let twice = put(&Config::new()).unwrap_err();
     assert!(matches!(twice, InstallError::Twice), "{twice}");
+    // What the message says helps also where SQLite has not begun.
+    assert!(
+        twice
+            .to_string()
+            .contains("sqlite3_initialize and sqlite3_shutdown")
+    );
+    // SAFETY: as in `shutdown`.
+    assert_eq!(unsafe { ffi::sqlite3_initialize() }, 0);
+    shutdown();
+    put(&Config::new().rule("s3-fifo")).unwrap();
     let db = Connection::open_in_memory().unwrap();
     let twice = put(&Config::new().rule("lru")).unwrap_err();
     assert!(matches!(twice, InstallError::Twice), "{twice}");

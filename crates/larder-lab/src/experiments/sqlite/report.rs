@@ -97,7 +97,8 @@ fn goals(results: &Results<'_>) -> Vec<Goal> {
             threads(Bound::AtMost(0.25), 2, two),
         ],
         false => {
-            let why = "this SQLite has no lock there: it is built without SQLITE_ENABLE_MEMORY_MANAGEMENT";
+            let why = "this SQLite has no lock there; to measure it, build this program with \
+                LIBSQLITE3_FLAGS=-DSQLITE_ENABLE_MEMORY_MANAGEMENT cargo build --release";
             let lock = format!("{two}, where SQLite's own takes a lock");
             vec![
                 threads(Bound::AtMost(0.97), 1, one),

@@ -3,9 +3,11 @@
 
 use std::time::Duration;
 
-use super::{DEFAULT, HITS, MEMORY, MISSES, MIXED, OWN, SQLITE, TRANSACTION};
+use super::{DEFAULT, HITS, MEMORY, MISSES, MIXED, OWN, PAGES, SQLITE, TRANSACTION, loads};
+use crate::experiments::scratch::Scratch;
 use crate::experiments::tests::plan_of;
 use crate::measure::{Depth, Experiment};
+use crate::model::Params;
 
 #[test]
 fn a_run_of_all_experiments_gives_it_eight_seconds() {
@@ -51,4 +53,17 @@ fn the_default_rule_is_the_library_s() {
         larder_sqlite::Config::new(),
         larder_sqlite::Config::new().rule(DEFAULT)
     );
+}
+
+/// With so many rows the database is larger than the cache, so a check of it afterwards misses pages.
+#[test]
+fn the_check_of_the_database_is_not_counted() {
+    const ROWS: i64 = 20_000;
+    let scratch = Scratch::open("sqlite-test").expect("there is room");
+    let (db, _) = loads::run_statements(&scratch.path("db"), ROWS).expect("run");
+    let missed = loads::missed(&db);
+    drop(db);
+    let params = Params::new().with_text("load", MIXED).with("rows", ROWS);
+    let measures = loads::run(&params).expect("runs");
+    assert_eq!(measures.get(PAGES), Some(missed));
 }
