@@ -3,7 +3,7 @@
 use super::format::{Format, join};
 use super::input::Input;
 use super::options::ReadOptions;
-use super::read::{self, Csv, Lines, OracleGeneral, Piece, vscsi_plausible};
+use super::read::{self, Csv, Lines, OracleGeneral, Piece, arc_plausible, vscsi_plausible};
 use super::sink::Sink;
 use super::{Place, SimError};
 
@@ -178,6 +178,7 @@ fn text(head: &[u8], whole: bool, options: &ReadOptions) -> (Vec<Trial>, Option<
         Format::Dbench,
     ]
     .into_iter()
+    .filter(|format| *format != Format::Arc || arc_plausible(first_lines(head)))
     .filter_map(|format| Some(trial(format, read::text(format, options).ok()?, head)))
     .collect();
     match Csv::new(head, options) {
@@ -189,10 +190,14 @@ fn text(head: &[u8], whole: bool, options: &ReadOptions) -> (Vec<Trial>, Option<
     }
 }
 
+/// The lines that are tried.
+fn first_lines(head: &[u8]) -> impl Iterator<Item = &[u8]> {
+    head.split(|b| *b == b'\n').take(LINES)
+}
+
 fn trial<P: read::LineParser>(format: Format, parser: P, head: &[u8]) -> Trial {
     let mut sink = Sink::new(4096);
-    let text = head.split(|b| *b == b'\n').take(LINES);
-    let fault = Lines::new(parser).first_fault(text, &mut sink);
+    let fault = Lines::new(parser).first_fault(first_lines(head), &mut sink);
     Trial {
         format,
         requests: sink.records.len(),

@@ -150,7 +150,8 @@ impl Format {
             .find(|f| f.name().eq_ignore_ascii_case(plain))
     }
 
-    /// Is a record's time in microseconds? Otherwise in the unit of the trace, mostly seconds.
+    /// Is a record's time in microseconds in every trace of the format? A table may say so for itself:
+    /// [`Trace::in_microseconds`](crate::Trace::in_microseconds).
     #[must_use]
     pub const fn in_microseconds(self) -> bool {
         matches!(

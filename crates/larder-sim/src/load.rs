@@ -70,6 +70,9 @@ pub struct Counts {
     pub requests: u64,
     /// Different blocks.
     pub blocks: u32,
+    /// Most bytes of a use; 0 where the trace has no sizes.
+    #[serde(default)]
+    pub most_bytes: u32,
     /// FNV-1a over the dense numbers, requests and kinds: equal traces have equal ones.
     pub checksum: u64,
 }
@@ -229,10 +232,10 @@ impl Loader {
         counts.requests += u64::from(self.last_request != Some(record.request));
         self.last_request = Some(record.request);
         match record.kind {
-            Kind::Read => counts.uses += 1,
-            Kind::Write => {
+            Kind::Read | Kind::Write => {
                 counts.uses += 1;
-                counts.writes += 1;
+                counts.writes += u64::from(record.kind == Kind::Write);
+                counts.most_bytes = counts.most_bytes.max(record.bytes);
             }
             Kind::Readahead => counts.readahead += 1,
             Kind::Remove => counts.removed += 1,
@@ -272,7 +275,7 @@ pub fn room(trace: &str, kept: u64, most: u64) -> Result<(), SimError> {
         trace: trace.to_owned(),
         fault: format!(
             "what is read of it takes more than the {} MiB that it may take in memory, and it has not ended; raise \
-             --max-memory, take a part with --limit, or keep nothing of it with sim --stream",
+             --max-memory, or take a part with --limit",
             most.div_ceil(1 << 20)
         ),
     })

@@ -11,4 +11,9 @@ pub(super) const BATCH: usize = 4096;
 pub(super) trait Parser: Send {
     /// Reads until there are some records; false at the end.
     fn step(&mut self, input: &mut Input, sink: &mut Sink) -> Result<bool, SimError>;
+
+    /// Whether the trace itself says that its times are microseconds, where its format leaves that open.
+    fn in_microseconds(&self) -> bool {
+        false
+    }
 }

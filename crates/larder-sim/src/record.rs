@@ -41,10 +41,18 @@ pub struct Record {
     pub bytes: u32,
     /// Number of the file or disk, 0 where there is only one.
     pub file: u32,
-    /// Client, process or tenant of the request, 0 where there is only one.
+    /// Client, process or tenant of the request, 0 where there is only one. 65,535 stands for all larger numbers, too.
     pub tenant: u16,
     /// What is done with it.
     pub kind: Kind,
+}
+
+/// The tenant's number that stands for all larger ones, too.
+pub(crate) const LAST_TENANT: u16 = u16::MAX;
+
+/// A tenant's number as a [`Record`] has it, whatever the format allows. The writers count the uses of [`LAST_TENANT`] as lost.
+pub(crate) fn tenant_of(number: u64) -> u16 {
+    u16::try_from(number).unwrap_or(LAST_TENANT)
 }
 
 /// Files that [`block_of`] can tell apart.

@@ -71,7 +71,8 @@ impl Size {
         })
     }
 
-    /// Blocks of `block_size` bytes, for a trace with `blocks` different ones. A share is rounded down, to at least 1.
+    /// Blocks of `block_size` bytes, for a trace with `blocks` different ones. A share is rounded down, to at least 1. Bytes of
+    /// objects that have sizes of their own are no number of them: the caller refuses those.
     ///
     /// # Errors
     /// A sentence: bytes that are less than a block, or more than a rule can number.
@@ -94,6 +95,12 @@ impl Size {
     #[must_use]
     pub fn is_share(&self) -> bool {
         matches!(self.kind, Kind::Percent(_))
+    }
+
+    /// Whether it counts bytes, which are blocks only where each block has `block_size` of them.
+    #[must_use]
+    pub fn is_bytes(&self) -> bool {
+        matches!(self.kind, Kind::Bytes(_))
     }
 
     /// As it was written.

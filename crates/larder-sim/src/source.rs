@@ -178,6 +178,13 @@ impl Trace {
         self.format
     }
 
+    /// Whether a record's time is in microseconds, as the format or the heading of a table's column says. Otherwise it is in
+    /// the unit of the trace, mostly seconds.
+    #[must_use]
+    pub fn in_microseconds(&self) -> bool {
+        self.format.is_some_and(Format::in_microseconds) || self.parser.in_microseconds()
+    }
+
     /// Whether each use counts as a request of its own, as requested.
     #[must_use]
     pub fn touches_apart(&self) -> bool {

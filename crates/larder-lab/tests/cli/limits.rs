@@ -180,8 +180,13 @@ fn a_recording_converts_to_every_format_that_is_written() {
             );
         }
     }
-    // Nine thousand seconds are more microseconds than 32 bits count: thousands of them, from the first use on.
-    let (_, _, err) = home.run(&["trace", "convert", "r.csv", "x.oracleGeneral"]);
+    // Of a table that does not say that these are microseconds, nine thousand seconds are more of them than 32 bits count: thousands of
+    // them, from the first use on.
+    let table = fs::read_to_string(home.path().join("r.csv")).unwrap();
+    assert!(table.contains("time_us"), "{table}");
+    let table = table.replace("time_us", "time");
+    fs::write(home.path().join("plain.csv"), table).unwrap();
+    let (_, _, err) = home.run(&["trace", "convert", "plain.csv", "x.oracleGeneral"]);
     assert!(
         err.contains("counted from the first one, and divided by 1000"),
         "{err}"
@@ -191,9 +196,12 @@ fn a_recording_converts_to_every_format_that_is_written() {
         (&info["begin"], &info["end"]),
         (&0.into(), &9_000_000.into())
     );
-    let info = home.json(&["trace", "info", "d.oracleGeneral", "--json"]);
-    assert_eq!(
-        (&info["begin"], &info["end"]),
-        (&1_700_000_000.into(), &1_700_009_000.into())
-    );
+    for file in ["d.oracleGeneral", "l.oracleGeneral"] {
+        let info = home.json(&["trace", "info", file, "--json"]);
+        assert_eq!(
+            (&info["begin"], &info["end"]),
+            (&1_700_000_000.into(), &1_700_009_000.into()),
+            "{file}"
+        );
+    }
 }

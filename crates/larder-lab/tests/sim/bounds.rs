@@ -22,6 +22,8 @@ fn refused(command: &mut Command) {
             && err.contains("--limit"),
         "{words:?}: {err}"
     );
+    // None of these commands has that option, or it is there already.
+    assert!(!err.contains("--stream"), "{words:?}: {err}");
     assert_eq!(out, "", "{words:?}");
 }
 
@@ -48,6 +50,12 @@ fn what_expands_or_never_ends_stops_at_the_bound() {
         home.larder(&["sim", "run", "--shard", "1/1", "zipf:requests=1e12"])
             .args(&sim),
     );
+    // Where other rules are asked for as well, there is a way without the one that keeps the trace.
+    let (_, _, err) = finish(
+        home.larder(&["sim", "zipf:requests=1e12"])
+            .args(within("lru,opt")),
+    );
+    assert!(err.contains("leave opt out of --policy"), "{err}");
     // A rule that needs no future keeps nothing of it.
     let (code, out, err) = finish(
         home.larder(&["sim", "bomb.zst", "--format", "u32le"])
@@ -148,6 +156,19 @@ fn what_memory_does_not_hold_for_opt_is_in_a_file_of_which_it_is_said_how_large(
             ]),
     );
     assert_eq!(code, 0, "{err}");
+}
+
+#[test]
+fn the_caches_of_all_rules_together_are_within_the_bound() {
+    let home = Home::new();
+    let sim = |policy| {
+        let what = ["sim", "-", "--stream", "--policy", policy];
+        home.run(&[&what[..], &["--size", "10k", "--max-memory", "1M"]].concat())
+    };
+    let (code, _, err) = sim("lru");
+    assert!(code == 5 && err.contains("no request"), "it fits: {err}");
+    let (code, _, err) = sim("lru,fifo");
+    assert!(code == 2 && err.contains("read twice"), "{err}");
 }
 
 #[test]

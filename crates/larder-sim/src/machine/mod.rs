@@ -21,6 +21,8 @@ pub use disk::Drive;
 
 /// Readahead, in blocks: at first, and at most (`MIN_READAHEAD`, `MAX_READAHEAD` of Linux 2.4).
 const READAHEAD: (u64, u64) = (3, 31);
+/// More frames than 2.4.7's kswapd wants free beside a quarter of the cache: 765 at most (three times `zone_balance_max`).
+const SPARE: usize = 1 << 12;
 /// Seconds between two looks for old dirty blocks (`interval` of 2.4's kupdate).
 const LOOK: u64 = 5;
 
@@ -43,6 +45,8 @@ pub enum Requests {
 pub struct Setup {
     /// Blocks of the cache.
     pub blocks: usize,
+    /// Different blocks of the trace, where they were counted: a cache far larger than that is made smaller, with the same result.
+    pub distinct: usize,
     /// The disk.
     pub drive: Drive,
     /// Bytes that the clients move in a second where nothing waits; infinite if that takes no time.
@@ -68,6 +72,7 @@ impl Setup {
     pub fn new(blocks: usize) -> Self {
         Self {
             blocks,
+            distinct: usize::MAX,
             drive: Drive::default(),
             cpu: f64::INFINITY,
             dirty: 0.4,
@@ -75,6 +80,15 @@ impl Setup {
             readahead: false,
             requests: Requests::Recorded,
         }
+    }
+
+    /// Frames that are made. Where all blocks that can come fill less than a quarter of them, nothing is evicted and kswapd finds no
+    /// page short. Frames beyond that change nothing: the limit of dirty blocks is a share of `blocks`.
+    fn frames(&self) -> usize {
+        let ahead = if self.readahead { READAHEAD.1 } else { 0 };
+        let come = self.distinct.saturating_mul(1 + ahead as usize);
+        self.blocks
+            .min(come.saturating_mul(4).saturating_add(SPARE))
     }
 }
 
@@ -300,7 +314,7 @@ impl Machine {
     /// # Errors
     /// [`PolicyError`]: no such rule, no such size, no memory.
     pub fn new(name: &str, setup: Setup) -> Result<Self, PolicyError> {
-        let blocks = setup.blocks;
+        let blocks = setup.frames();
         let rule = rule(name, blocks)?;
         let no_memory = |_| PolicyError::Memory {
             bytes: blocks.saturating_mul(size_of::<Held>()),

@@ -3,13 +3,13 @@
 //! Only requests as they were queued (action Q) are taken: the same request appears again when it is inserted, issued and
 //! completed. D and U in RWBS discard; readahead (A) counts as reading, since below a page cache it is a read.
 
+use super::super::options::ReadOptions;
 use super::super::record::Kind;
 use super::super::sink::{About, Sink};
 use super::LineParser;
 use super::names::Names;
 use super::number::{decimal, seconds, shown, trim, whole, words};
 
-#[derive(Default)]
 pub(super) struct Blkparse {
     disks: Names,
     events: u64,
@@ -19,6 +19,17 @@ pub(super) struct Blkparse {
 }
 
 const SECTOR: u64 = 512;
+
+impl Blkparse {
+    pub(super) fn new(options: &ReadOptions) -> Self {
+        Self {
+            disks: Names::within(options.max_memory),
+            events: 0,
+            queued: 0,
+            summary: false,
+        }
+    }
+}
 
 impl LineParser for Blkparse {
     fn line(&mut self, line: &[u8], sink: &mut Sink) -> Result<(), String> {

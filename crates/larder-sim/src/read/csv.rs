@@ -1,7 +1,7 @@
 //! CSV: columns found by their headings or named by `--columns`.
 
 use super::super::options::ReadOptions;
-use super::super::record::{Kind, MOST_FILES, MOST_PAGES, block_of};
+use super::super::record::{Kind, MOST_FILES, MOST_PAGES, block_of, tenant_of};
 use super::super::sink::{About, Sink};
 use super::LineParser;
 use super::headings::{Columns, DELIMITERS, Role, unquoted};
@@ -93,8 +93,32 @@ fn kind(word: &[u8]) -> Result<Kind, String> {
     })
 }
 
-fn fits<T: TryFrom<u64>>(number: u64, what: &str) -> Result<T, String> {
-    T::try_from(number).map_err(|_| format!("{what} is {number}: too large"))
+/// A time without the fraction of its unit: it is only kept, not simulated.
+fn time(word: &[u8]) -> Result<u64, String> {
+    let (digits, fraction) = match memchr::memchr(b'.', word) {
+        Some(point) => (&word[..point], &word[point + 1..]),
+        None => (word, &word[..0]),
+    };
+    let plain = fraction.iter().all(u8::is_ascii_digit);
+    decimal(digits)
+        .filter(|_| plain)
+        .or_else(|| with_exponent(word))
+        .ok_or_else(|| {
+            format!(
+                "the time is '{}', which is no number from 0 to 2^64 - 1",
+                shown(word)
+            )
+        })
+}
+
+/// A number such as `1.7e+09`.
+fn with_exponent(word: &[u8]) -> Option<u64> {
+    memchr::memchr2(b'e', b'E', word)?;
+    let number: f64 = core::str::from_utf8(word).ok()?.parse().ok()?;
+    // As a float the bound is 2^64, the first number that does not fit.
+    (0.0..u64::MAX as f64)
+        .contains(&number)
+        .then_some(number as u64)
 }
 
 impl LineParser for Csv {
@@ -130,10 +154,8 @@ impl LineParser for Csv {
         };
         let cell = |role: Role| columns.of(role).map(at).transpose();
         let mut about = About::default();
-        if let Some(time) = cell(Role::Time)? {
-            // Fractions of the unit are cut off: time is only kept, not simulated.
-            let digits = time.split(|b| *b == b'.').next().unwrap_or_default();
-            about.time = decimal(digits).ok_or_else(|| format!("the time is '{}'", shown(time)))?;
+        if let Some(word) = columns.time().map(at).transpose()? {
+            about.time = time(word)?;
         }
         if let Some(op) = cell(Role::Op)? {
             about.kind = kind(op)?;
@@ -164,13 +186,14 @@ impl LineParser for Csv {
             }
         };
         if let Some(tenant) = cell(Role::Tenant)? {
-            about.tenant = u16::try_from(tenants.number(tenant)?).unwrap_or(u16::MAX);
+            about.tenant = tenant_of(u64::from(tenants.number(tenant)?));
         }
         if let Some(file) = number(Role::FileNumber, "the file's number")? {
-            about.file = fits(file, "the file's number")?;
+            about.file = u32::try_from(file)
+                .map_err(|_| format!("the file's number is {file}: too large"))?;
         }
         if let Some(tenant) = number(Role::TenantNumber, "the tenant's number")? {
-            about.tenant = fits(tenant, "the tenant's number")?;
+            about.tenant = tenant_of(tenant);
         }
         let Some(block) = block else {
             let offset = match (cell(Role::Offset)?, cell(Role::Sector)?) {
@@ -182,7 +205,8 @@ impl LineParser for Csv {
                         .ok_or_else(|| format!("sector {sector} is beyond 64 bits of bytes"))?
                 }
             };
-            return sink.bytes(offset, size.unwrap_or(1), about);
+            let size = size.ok_or("the size is missing")?;
+            return sink.bytes(offset, size, about);
         };
         let block = if columns.file.is_empty() {
             block
@@ -201,6 +225,10 @@ impl LineParser for Csv {
             about,
         );
         Ok(())
+    }
+
+    fn in_microseconds(&self) -> bool {
+        self.columns.in_microseconds()
     }
 }
 

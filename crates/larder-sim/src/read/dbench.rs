@@ -7,9 +7,11 @@
 
 use std::collections::HashMap;
 
+use super::super::options::ReadOptions;
 use super::super::record::{Kind, MOST_FILES, Record, block_of};
 use super::super::sink::{MOST_BLOCKS, Sink};
 use super::lines::LineParser;
+use super::names::Names;
 use super::ranges::Ranges;
 
 /// What has no number of its own.
@@ -24,8 +26,11 @@ pub(super) struct Dbench {
     page: u64,
     request: u32,
     next_file: u32,
-    handles: HashMap<u64, String>,
-    files: HashMap<String, File>,
+    names: Names,
+    /// By handle: the number of the name that was opened.
+    handles: HashMap<u64, u32>,
+    /// The files that are there, by the numbers of their names.
+    files: HashMap<u32, File>,
 }
 
 #[derive(Debug, Default)]
@@ -50,18 +55,19 @@ fn name(words: &[&str], at: usize) -> Result<String, String> {
 }
 
 impl Dbench {
-    pub(super) fn new(block_size: u32) -> Self {
+    pub(super) fn new(options: &ReadOptions) -> Self {
         Self {
-            page: u64::from(block_size.max(1)),
+            page: u64::from(options.block_size.max(1)),
             request: 0,
             next_file: 0,
+            names: Names::within(options.max_memory),
             handles: HashMap::new(),
             files: HashMap::new(),
         }
     }
 
-    fn file(&mut self, name: &str) -> Result<&mut File, String> {
-        if !self.files.contains_key(name) {
+    fn file(&mut self, name: u32) -> Result<&mut File, String> {
+        if !self.files.contains_key(&name) {
             if self.next_file >= MOST_FILES {
                 return Err(TOO_LARGE.to_owned());
             }
@@ -70,16 +76,18 @@ impl Dbench {
                 ..File::default()
             };
             self.next_file += 1;
-            self.files.insert(name.to_owned(), file);
+            self.files.insert(name, file);
         }
-        self.files.get_mut(name).ok_or_else(|| TOO_LARGE.to_owned())
+        self.files
+            .get_mut(&name)
+            .ok_or_else(|| TOO_LARGE.to_owned())
     }
 
     fn transfer(&mut self, kind: Kind, words: &[&str], sink: &mut Sink) -> Result<(), String> {
         let handle = number(words.get(1).copied(), "the handle")?;
         let offset = number(words.get(2).copied(), "the offset")?;
         let length = number(words.get(3).copied(), "the length")?;
-        let Some(name) = self.handles.get(&handle).cloned() else {
+        let Some(name) = self.handles.get(&handle).copied() else {
             return Ok(()); // opened before the file begins, as dbench has it
         };
         let end = offset.checked_add(length.max(1)).ok_or(TOO_LARGE)?;
@@ -90,7 +98,7 @@ impl Dbench {
                 "a request for {length} bytes; more than {MOST_BLOCKS} pages of {page_size} bytes are taken for a mistake"
             ));
         }
-        let file = self.file(&name)?;
+        let file = self.file(name)?;
         let number = file.number;
         // Both ends are checked before anything is kept.
         let base = block_of(number, first).ok_or(TOO_LARGE)?;
@@ -113,8 +121,8 @@ impl Dbench {
     }
 
     /// The pages that were used are gone.
-    fn remove(&mut self, name: &str, sink: &mut Sink) {
-        let Some(mut file) = self.files.remove(name) else {
+    fn remove(&mut self, name: u32, sink: &mut Sink) {
+        let Some(mut file) = self.files.remove(&name) else {
             return;
         };
         for page in file.pages.cut(0).into_iter().flat_map(|(a, b)| a..b) {
@@ -149,32 +157,32 @@ impl Dbench {
                 let name = name(&words, 1)?;
                 let disposition = number(words.get(3).copied(), "the disposition")?;
                 let handle = number(words.get(4).copied(), "the handle")?;
+                let name = self.names.number(name.as_bytes())?;
                 if EMPTIES.contains(&disposition) {
-                    self.remove(&name, sink);
+                    self.remove(name, sink);
                 }
                 self.handles.insert(handle, name);
             }
             "Unlink" => {
                 let name = name(&words, 1)?;
-                self.remove(&name, sink);
+                if let Some(name) = self.names.known(name.as_bytes()) {
+                    self.remove(name, sink);
+                }
             }
             "Rename" => {
                 let (from, to) = (name(&words, 1)?, name(&words, 2)?);
-                if let Some(file) = self.files.remove(&from) {
-                    self.remove(&to, sink);
+                let from = self.names.known(from.as_bytes());
+                if let Some(file) = from.and_then(|from| self.files.remove(&from)) {
+                    let to = self.names.number(to.as_bytes())?;
+                    self.remove(to, sink);
                     self.files.insert(to, file);
                 }
             }
             "Deltree" => {
                 let below = name(&words, 1)? + "\\";
-                let mut gone: Vec<String> = self
-                    .files
-                    .keys()
-                    .filter(|name| name.starts_with(&below))
-                    .cloned()
-                    .collect();
-                gone.sort(); // the order of a hash table is no order
-                gone.iter().for_each(|name| self.remove(name, sink));
+                for name in self.names.beginning(below.as_bytes()) {
+                    self.remove(name, sink);
+                }
             }
             _ => {}
         }

@@ -6,7 +6,7 @@ use super::number::{shown, trim};
 pub(super) const DELIMITERS: [u8; 4] = *b",;\t|";
 
 /// What a column can be, with the headings that say so. `host` is none of them: disks of two hosts may have one number.
-const ROLES: [(Role, &[&str]); 11] = [
+const ROLES: [(Role, &[&str]); 12] = [
     (
         Role::Id,
         &[
@@ -29,7 +29,11 @@ const ROLES: [(Role, &[&str]); 11] = [
     (Role::Request, &["request", "request_id"]),
     (Role::FileNumber, &["file_number"]),
     (Role::TenantNumber, &["tenant_number"]),
+    (Role::TimeMicroseconds, &["time_us"]),
 ];
+
+/// Headings of a size where no column is headed like one in [`ROLES`]; else they are passed over.
+const OTHER_SIZES: [&str; 4] = ["size_bytes", "length_bytes", "request_size", "req_size"];
 
 /// Headings of columns that never name a block, so that they are left out silently.
 const PASSED_OVER: &str = " date datetime day hour weekday start_time end_time finish arrival issue complete completion \
@@ -59,6 +63,8 @@ pub(super) enum Role {
     FileNumber,
     /// The same for a tenant.
     TenantNumber,
+    /// A time whose unit is said.
+    TimeMicroseconds,
 }
 
 const BLOCKS: [Role; 3] = [Role::Id, Role::Offset, Role::Sector];
@@ -67,7 +73,7 @@ const BLOCKS: [Role; 3] = [Role::Id, Role::Offset, Role::Sector];
 #[derive(Debug, Default)]
 pub(super) struct Columns {
     /// By role: the column, from 0. A file may be named by several columns; this is its first.
-    pub(super) places: [Option<usize>; 11],
+    pub(super) places: [Option<usize>; 12],
     /// The columns that name the file together.
     pub(super) file: Vec<usize>,
     /// The first line is no data.
@@ -106,6 +112,16 @@ pub(crate) fn names_a_block(first: &[u8]) -> bool {
     })
 }
 
+/// Headings for a message, and a mark where there are more.
+fn quoted<'h>(headings: impl ExactSizeIterator<Item = &'h String>, most: usize) -> String {
+    let more = if headings.len() > most { ", …" } else { "" };
+    let named: Vec<_> = headings
+        .take(most)
+        .map(|heading| format!("'{}'", shown(heading.as_bytes())))
+        .collect();
+    named.join(", ") + more
+}
+
 pub(super) fn unquoted(cell: &[u8]) -> &[u8] {
     cell.strip_prefix(b"\"")
         .and_then(|c| c.strip_suffix(b"\""))
@@ -118,6 +134,26 @@ impl Columns {
         self.places[role as usize]
     }
 
+    /// The column of the time: one of a unit that is not known where there are both.
+    pub(super) fn time(&self) -> Option<usize> {
+        self.of(Role::Time).or(self.of(Role::TimeMicroseconds))
+    }
+
+    pub(super) fn in_microseconds(&self) -> bool {
+        self.of(Role::Time).is_none() && self.of(Role::TimeMicroseconds).is_some()
+    }
+
+    /// Gives a column the role that its heading says.
+    fn set_role(&mut self, role: Role, at: usize, heading: &str) -> Result<(), String> {
+        match self.places[role as usize].replace(at) {
+            Some(_) => Err(format!(
+                "two columns are headed like '{}': choose with --columns",
+                shown(heading.as_bytes())
+            )),
+            None => Ok(()),
+        }
+    }
+
     /// Columns by their headings. A column that is not understood is an error, not a guess: it could distinguish blocks.
     pub(super) fn found(headings: &[String]) -> Result<Self, String> {
         let mut columns = Self {
@@ -127,20 +163,21 @@ impl Columns {
         let mut unknown = Vec::new();
         for (at, heading) in headings.iter().enumerate() {
             match role(heading) {
-                Some(role) => {
-                    if columns.places[role as usize].replace(at).is_some() {
-                        return Err(format!(
-                            "two columns are headed like '{}': choose with --columns",
-                            shown(heading.as_bytes())
-                        ));
-                    }
-                }
+                Some(role) => columns.set_role(role, at, heading)?,
                 None if passed_over(heading) => {}
                 None => unknown.push(at),
             }
         }
+        if columns.of(Role::Size).is_none() {
+            for (at, heading) in headings.iter().enumerate() {
+                if OTHER_SIZES.contains(&heading.to_ascii_lowercase().as_str()) {
+                    columns.set_role(Role::Size, at, heading)?;
+                }
+            }
+        }
         columns.file.extend(columns.of(Role::File));
         columns.one_block()?;
+        columns.with_size(headings)?;
         if unknown.is_empty() {
             Ok(columns)
         } else {
@@ -155,7 +192,7 @@ impl Columns {
             let why = || format!("'{pair}' in --columns is not NAME=NUMBER or NAME=HEADING");
             let (name, place) = pair.split_once('=').ok_or_else(why)?;
             let role = role(name.trim()).ok_or_else(|| {
-                format!("'{name}' in --columns is no column that is known; there are id, offset, sector, size, op, time, file, tenant, request, file_number, tenant_number")
+                format!("'{name}' in --columns is no column that is known; there are id, offset, sector, size, op, time, time_us, file, tenant, request, file_number, tenant_number")
             })?;
             let at = match role {
                 Role::File => {
@@ -172,6 +209,7 @@ impl Columns {
             }
         }
         columns.one_block()?;
+        columns.with_size(headings)?;
         // A first line whose block is no number is a heading, unless blocks are texts.
         let block = BLOCKS.iter().find_map(|role| columns.of(*role));
         if let (Some(at), false) = (block, text_ids) {
@@ -222,6 +260,25 @@ impl Columns {
         }
     }
 
+    /// A request that begins at an offset or a sector has a size.
+    fn with_size(&self, headings: &[String]) -> Result<(), String> {
+        let begin = [Role::Offset, Role::Sector]
+            .into_iter()
+            .find_map(|role| Some((role, self.of(role)?)));
+        let Some((role, at)) = begin else {
+            return Ok(());
+        };
+        if self.of(Role::Size).is_some() {
+            return Ok(());
+        }
+        let name = ROLES[role as usize].1[0];
+        Err(format!(
+            "no column says how many bytes a request has from its {name} on; there are {}: name the size with --columns, for instance --columns {name}={},size=NUMBER",
+            quoted(headings.iter(), 16),
+            at + 1
+        ))
+    }
+
     /// The message where columns are not understood: the whole option with them, ready to be changed.
     fn unclear(&self, headings: &[String], unknown: &[usize]) -> String {
         let name = |at: usize| match headings[at].as_str() {
@@ -249,16 +306,10 @@ impl Columns {
             }
             format!("--columns {}", pairs.join(","))
         };
-        let named: Vec<_> = unknown
-            .iter()
-            .take(4)
-            .map(|at| format!("'{}'", shown(headings[*at].as_bytes())))
-            .collect();
-        let more = if unknown.len() > 4 { ", …" } else { "" };
         let with: Vec<_> = self.file.iter().chain(unknown).copied().collect();
         format!(
-            "larder does not know what the column {}{more} is, and it may be a part of the block's name: say {} if it is, {} if it is not",
-            named.join(", "),
+            "larder does not know what the column {} is, and it may be a part of the block's name: say {} if it is, {} if it is not",
+            quoted(unknown.iter().map(|at| &headings[*at]), 4),
             option(&with),
             option(&self.file)
         )

@@ -3,7 +3,7 @@
 //! how long a record is and what is in it (libCacheSim, `traceReader/customizedReader/lcs.h`, versions 1 to 8). The header of
 //! 512 bytes with a format string, older still, is recognised and refused.
 
-use super::super::record::Kind;
+use super::super::record::{Kind, tenant_of};
 use super::super::sink::{About, Sink};
 use super::Piece;
 
@@ -111,13 +111,7 @@ impl Piece for Lcs {
         if self.header.version >= 2 {
             let both = half(if wide { 20 } else { 16 });
             about.kind = kind(both as u8);
-            about.tenant = u16::try_from(both >> 8).map_err(|_| {
-                format!(
-                    "tenant {} is larger than {}, the most that is told apart",
-                    both >> 8,
-                    u16::MAX
-                )
-            })?;
+            about.tenant = tenant_of(u64::from(both >> 8));
         }
         let size = if wide { full(12) } else { u64::from(half(12)) };
         let size = u32::try_from(size).unwrap_or(u32::MAX);

@@ -14,6 +14,11 @@ pub(crate) trait LineParser: Send {
         let _ = sink;
         Ok(())
     }
+
+    /// As [`Parser::in_microseconds`].
+    fn in_microseconds(&self) -> bool {
+        false
+    }
 }
 
 impl LineParser for Box<dyn LineParser> {
@@ -23,6 +28,10 @@ impl LineParser for Box<dyn LineParser> {
 
     fn end(&mut self, sink: &mut Sink) -> Result<(), String> {
         (**self).end(sink)
+    }
+
+    fn in_microseconds(&self) -> bool {
+        (**self).in_microseconds()
     }
 }
 
@@ -79,5 +88,9 @@ impl<P: LineParser> Parser for Lines<P> {
             }
         }
         Ok(true)
+    }
+
+    fn in_microseconds(&self) -> bool {
+        self.parser.in_microseconds()
     }
 }

@@ -36,6 +36,7 @@ use pieces::Pieces;
 use vscsi::Vscsi;
 use words::{I32, I64, U32, U64};
 
+pub(super) use arc::plausible as arc_plausible;
 pub(super) use csv::Csv;
 pub(super) use headings::names_a_block;
 pub(super) use lcs::MAGIC as LCS_MAGIC;
@@ -47,17 +48,17 @@ pub(super) use vscsi::plausible as vscsi_plausible;
 /// The reader of a format of lines (all but CSV, which has to see its first lines).
 pub(super) fn text(format: Format, options: &ReadOptions) -> Result<Box<dyn LineParser>, String> {
     Ok(match format {
-        Format::Dbench => Box::new(dbench::Dbench::new(options.block_size)),
+        Format::Dbench => Box::new(dbench::Dbench::new(options)),
         Format::Txt => Box::new(txt::Txt::new(options)),
         Format::Arc => Box::new(arc::Arc),
         Format::Spc => Box::new(spc::Spc),
-        Format::Msr => Box::new(msr::Msr::default()),
+        Format::Msr => Box::new(msr::Msr::new(options)),
         Format::Alibaba => Box::new(alibaba::Alibaba),
         Format::Tencent => Box::new(tencent::Tencent),
         Format::Twitter => Box::new(twitter::Twitter::new(options)),
         Format::Webcachesim => Box::new(webcachesim::Webcachesim::default()),
-        Format::Fio => Box::new(fio::Fio::default()),
-        Format::Blkparse => Box::new(blkparse::Blkparse::default()),
+        Format::Fio => Box::new(fio::Fio::new(options)),
+        Format::Blkparse => Box::new(blkparse::Blkparse::new(options)),
         Format::Strace => Box::new(strace::Strace::new(options)),
         other => {
             return Err(format!(

@@ -1,16 +1,26 @@
 //! MSR Cambridge: `timestamp,host,disk,Read|Write,offset,bytes,response`; timestamps count 100 ns since 1601 (SNIA IOTTA 388).
 
+use super::super::options::ReadOptions;
 use super::super::record::Kind;
 use super::super::sink::{About, Sink};
 use super::LineParser;
 use super::names::Names;
 use super::number::{columns, shown, trim, whole};
 
-#[derive(Default)]
 pub(super) struct Msr {
     disks: Names,
     key: Vec<u8>,
     begin: Option<u64>,
+}
+
+impl Msr {
+    pub(super) fn new(options: &ReadOptions) -> Self {
+        Self {
+            disks: Names::within(options.max_memory),
+            key: Vec::new(),
+            begin: None,
+        }
+    }
 }
 
 impl LineParser for Msr {

@@ -14,12 +14,6 @@ pub(super) struct Names {
 /// Approximate bytes of a name in the table, without its text.
 const ENTRY: u64 = 64;
 
-impl Default for Names {
-    fn default() -> Self {
-        Self::within(u64::MAX)
-    }
-}
-
 impl Names {
     /// Names that take this many bytes at most.
     pub(super) fn within(most: u64) -> Self {
@@ -35,7 +29,14 @@ impl Names {
     pub(super) fn number(&mut self, name: &[u8]) -> Result<u32, String> {
         match self.numbers.get(name) {
             Some(number) => Ok(*number),
-            None => self.renew(name),
+            None => {
+                let number = self.next;
+                self.next = number
+                    .checked_add(1)
+                    .ok_or("more than 2^32 different names")?;
+                self.set(name, number)?;
+                Ok(number)
+            }
         }
     }
 
@@ -44,31 +45,34 @@ impl Names {
         self.numbers.get(name).copied()
     }
 
-    /// Gives a name a new number; the old number stays with what it named.
-    pub(super) fn renew(&mut self, name: &[u8]) -> Result<u32, String> {
-        let number = self.next;
-        self.next = number
-            .checked_add(1)
-            .ok_or("more than 2^32 different names")?;
-        self.bytes += name.len() as u64 + ENTRY;
-        if self.bytes > self.most {
-            return Err(format!(
-                "the {number} different names until here take more than the {} MiB that the trace may take in memory; \
-                 raise --max-memory, or take a part with --limit",
-                self.most.div_ceil(1 << 20)
-            ));
-        }
-        self.numbers.insert(name.into(), number);
-        Ok(number)
+    /// The numbers of the names that begin like this, in the order of the names: that of a hash table is none.
+    pub(super) fn beginning(&self, with: &[u8]) -> Vec<u32> {
+        let mut found: Vec<_> = self
+            .numbers
+            .iter()
+            .filter(|(name, _)| name.starts_with(with))
+            .collect();
+        found.sort();
+        found.into_iter().map(|(_, number)| *number).collect()
     }
 
-    /// Removes a name.
+    /// Removes a name. Its bytes stay counted: the reader keeps what the number stood for.
     pub(super) fn forget(&mut self, name: &[u8]) -> Option<u32> {
         self.numbers.remove(name)
     }
 
     /// Makes a name stand for a number.
-    pub(super) fn set(&mut self, name: &[u8], number: u32) {
+    pub(super) fn set(&mut self, name: &[u8], number: u32) -> Result<(), String> {
+        self.bytes += name.len() as u64 + ENTRY;
+        if self.bytes > self.most {
+            return Err(format!(
+                "the {} different names until here take more than the {} MiB that the trace may take in memory; \
+                 raise --max-memory, or take a part with --limit",
+                self.numbers.len(),
+                self.most.div_ceil(1 << 20)
+            ));
+        }
         self.numbers.insert(name.into(), number);
+        Ok(())
     }
 }

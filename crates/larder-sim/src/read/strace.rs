@@ -7,6 +7,7 @@
 //! | read, readv, pread64, preadv, sendfile, copy_file_range | a request that reads as many bytes as were returned |
 //! | write, writev, pwrite64, pwritev, copy_file_range | one that writes |
 //! | mmap of a file | one that reads the mapped range (strace does not show which pages were used), or nothing, by option |
+//! | fstat, newfstatat and statx of a descriptor, fallocate | where the file ends, and its mappings with it |
 //! | lseek, dup, fcntl, close, fork, clone, execve, chdir | followed |
 //! | unlink, rename over a file, truncate | the pages are removed |
 //!
@@ -69,7 +70,7 @@ impl LineParser for Strace {
 impl Strace {
     pub(super) fn new(options: &ReadOptions) -> Self {
         Self {
-            files: Files::default(),
+            files: Files::within(options.max_memory),
             unfinished: HashMap::new(),
             mapped: options.mapped,
         }
@@ -137,11 +138,19 @@ impl Strace {
                 self.transfer(call, 0, at(1), result, Kind::Read, sink)?;
                 self.transfer(call, 2, at(3), result, Kind::Write, sink)?;
             }
-            b"mmap" | b"mmap2" if self.mapped => {
-                let len = call.number(1, "mmap's length")?;
-                if call.fd(4).number.is_some() {
-                    self.transfer(call, 4, Some(5), len, Kind::Read, sink)?;
-                }
+            b"mmap" | b"mmap2" if self.mapped && call.fd(4).number.is_some() => {
+                self.map(call, sink).map_err(|why| {
+                    format!("{why}; this is a mapping, which --mmap none leaves out")
+                })?;
+            }
+            b"fstat" | b"fstat64" => self.stat(call, 1)?,
+            // Of the descriptor itself where the path is empty.
+            b"newfstatat" | b"fstatat64" if call.path(1).is_empty() => self.stat(call, 2)?,
+            b"statx" if call.path(1).is_empty() => self.stat(call, 4)?,
+            b"fallocate" if memchr::memmem::find(call.arg(1), b"KEEP_SIZE").is_none() => {
+                let (at, len) = (call.number(2, "the offset")?, call.number(3, "the length")?);
+                self.files
+                    .reach(call.pid, call.fd(0), at.saturating_add(len))?;
             }
             b"ftruncate" | b"ftruncate64" => {
                 let len = call.number(1, "the length")?;
@@ -203,6 +212,35 @@ impl Strace {
         }
     }
 
+    /// The structure in this argument says the size of a descriptor's file.
+    fn stat(&mut self, call: &Call<'_>, structure: usize) -> Result<(), String> {
+        match call.size(structure) {
+            Some(size) => self.files.stat(call.pid, call.fd(0), size),
+            None => Ok(()),
+        }
+    }
+
+    fn map(&mut self, call: &Call<'_>, sink: &mut Sink) -> Result<(), String> {
+        let len = call.number(1, "mmap's length")?;
+        let at = call.number(5, "the offset")?;
+        match self
+            .files
+            .map(call.pid, call.fd(4), at, len, sink.block_size())?
+        {
+            Some((file, len)) => sink.bytes(at, len, self.about(call, Kind::Read, file)),
+            None => Ok(()),
+        }
+    }
+
+    fn about(&self, call: &Call<'_>, kind: Kind, file: u32) -> About {
+        About {
+            time: call.time,
+            kind,
+            file,
+            tenant: self.files.tenant(call.pid),
+        }
+    }
+
     /// Bytes that were moved, at the position of a descriptor or at the offset that an argument says.
     fn transfer(
         &mut self,
@@ -224,13 +262,7 @@ impl Strace {
         else {
             return Ok(());
         };
-        let about = About {
-            time: call.time,
-            kind,
-            file,
-            tenant: self.files.tenant(call.pid),
-        };
-        sink.bytes(at, bytes, about)
+        sink.bytes(at, bytes, self.about(call, kind, file))
     }
 }
 

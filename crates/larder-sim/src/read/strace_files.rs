@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::super::record::Kind;
+use super::super::record::{Kind, tenant_of};
 use super::super::sink::{About, Sink};
 use super::names::Names;
 use super::ranges::Ranges;
@@ -14,6 +14,8 @@ struct Description {
     file: u32,
     position: u64,
     append: bool,
+    /// The file's size at the last stat of it.
+    size: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -30,13 +32,14 @@ struct Process {
 
 #[derive(Debug, Default)]
 struct File {
+    /// As far as calls have shown it: a file may be larger.
     size: u64,
     /// Blocks.
     used: Ranges,
 }
 
 /// All state that is followed.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Files {
     processes: HashMap<u32, Process>,
     directories: HashMap<u32, Vec<u8>>,
@@ -81,10 +84,23 @@ fn joined(base: &[u8], path: &[u8]) -> Vec<u8> {
 }
 
 impl Files {
+    /// Nothing yet; the names of files take this many bytes at most.
+    pub(super) fn within(most: u64) -> Self {
+        Self {
+            processes: HashMap::new(),
+            directories: HashMap::new(),
+            met: 0,
+            tables: Vec::new(),
+            descriptions: Vec::new(),
+            names: Names::within(most),
+            files: Vec::new(),
+        }
+    }
+
     fn new_process(&mut self, pid: u32, table: usize) -> Process {
         let process = Process {
             table,
-            tenant: u16::try_from(self.met).unwrap_or(u16::MAX),
+            tenant: tenant_of(u64::from(self.met)),
         };
         self.met = self.met.saturating_add(1);
         self.processes.insert(pid, process);
@@ -210,6 +226,7 @@ impl Files {
                 file,
                 position: 0,
                 append: has(b"O_APPEND"),
+                size: None,
             },
             has(b"O_CLOEXEC"),
         );
@@ -254,6 +271,7 @@ impl Files {
                         file,
                         position: 0,
                         append: false,
+                        size: None,
                     },
                     false,
                 )));
@@ -334,6 +352,49 @@ impl Files {
         Ok(())
     }
 
+    /// A stat said the size of the file.
+    pub(super) fn stat(&mut self, pid: u32, fd: Fd<'_>, size: u64) -> Result<(), String> {
+        if let Some(d) = self.description(pid, fd)? {
+            let description = &mut self.descriptions[d];
+            description.size = Some(size);
+            self.files[description.file as usize].size = size;
+        }
+        Ok(())
+    }
+
+    /// The file reaches to this byte at least.
+    pub(super) fn reach(&mut self, pid: u32, fd: Fd<'_>, end: u64) -> Result<(), String> {
+        if let Some(file) = self.file(pid, fd)? {
+            let file = &mut self.files[file as usize];
+            file.size = file.size.max(end);
+        }
+        Ok(())
+    }
+
+    /// A range is mapped: the file, and the bytes of the range that lie in it. Without a stat these are all: the file was
+    /// there before, and its size is not known.
+    pub(super) fn map(
+        &mut self,
+        pid: u32,
+        fd: Fd<'_>,
+        at: u64,
+        len: u64,
+        block_size: u64,
+    ) -> Result<Option<(u32, u64)>, String> {
+        let Some(d) = self.description(pid, fd)? else {
+            return Ok(None);
+        };
+        let Description { file, size, .. } = self.descriptions[d];
+        let state = &mut self.files[file as usize];
+        // What was written or allocated since the stat is a part of it.
+        let len = size.map_or(len, |size| len.min(size.max(state.size).saturating_sub(at)));
+        if len > 0 {
+            let end = at.saturating_add(len);
+            state.used.add(at / block_size, end.div_ceil(block_size));
+        }
+        Ok(Some((file, len)))
+    }
+
     /// Bytes are moved: the file and the offset. `said` is an explicit offset, which does not move the position.
     pub(super) fn advance(
         &mut self,
@@ -351,6 +412,7 @@ impl Files {
             file,
             position,
             append,
+            ..
         } = self.descriptions[d];
         let state = &mut self.files[file as usize];
         let at = match said {
@@ -364,7 +426,6 @@ impl Files {
         if said.is_none() {
             self.descriptions[d].position = end;
         }
-        // A mapping may reach beyond the file's end; moved bytes do not.
         state.size = state.size.max(end);
         state.used.add(at / block_size, end.div_ceil(block_size));
         Ok(Some((file, at)))
@@ -427,7 +488,7 @@ impl Files {
         }
         self.unlink(pid, to.0, to.1, time, sink)?;
         if let Some(file) = self.names.forget(&from_path) {
-            self.names.set(&to_path, file);
+            self.names.set(&to_path, file)?;
         }
         Ok(())
     }

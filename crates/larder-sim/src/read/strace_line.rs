@@ -204,6 +204,15 @@ impl<'l> Call<'l> {
         word.strip_suffix(b"\"").unwrap_or(word)
     }
 
+    /// The size in the structure of a stat (`{st_mode=…, st_size=4096, …}`); none where there is no such field, as of a device.
+    pub(super) fn size(&self, n: usize) -> Option<u64> {
+        const FIELD: &[u8] = b"_size=";
+        let structure = self.arg(n);
+        let value = &structure[memchr::memmem::find(structure, FIELD)? + FIELD.len()..];
+        let end = value.iter().position(|b| !b.is_ascii_digit());
+        decimal(&value[..end.unwrap_or(value.len())])
+    }
+
     /// A number, also in brackets (`[4096] => [8192]`: the first).
     pub(super) fn number(&self, n: usize, what: &str) -> Result<u64, String> {
         let word = self.arg(n);

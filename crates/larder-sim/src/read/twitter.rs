@@ -1,7 +1,7 @@
 //! Twitter's caches: `seconds,key,key bytes,value bytes,client,operation,seconds to live` (Yang et al., OSDI 2020). Keys are names.
 
 use super::super::options::ReadOptions;
-use super::super::record::Kind;
+use super::super::record::{Kind, tenant_of};
 use super::super::sink::{About, Sink};
 use super::LineParser;
 use super::names::Names;
@@ -36,8 +36,7 @@ impl LineParser for Twitter {
         whole(live, "the time to live (column 7)")?;
         let block = u64::from(self.0.number(key)?);
         let about = About {
-            // A client is told apart from those near it, which is what a tenant's share needs.
-            tenant: client as u16,
+            tenant: tenant_of(client),
             ..About::new(time, kind, 0)
         };
         sink.object(block, u32::try_from(bytes).unwrap_or(u32::MAX), about);

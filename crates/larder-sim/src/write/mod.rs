@@ -3,6 +3,7 @@
 mod output;
 
 use super::format::Number;
+use super::record::LAST_TENANT;
 use super::{Format, Kind, Record};
 
 pub use output::Output;
@@ -35,7 +36,7 @@ pub struct Lost {
     pub grouped: u64,
     /// Uses whose file, other than file 0, is not kept beside the block.
     pub files: u64,
-    /// Uses whose process or tenant, other than tenant 0, is not kept.
+    /// Uses whose process or tenant, other than tenant 0, is not kept, or was too large for a [`Record`].
     pub tenants: u64,
     /// Uses with a time that is not kept.
     pub times: u64,
@@ -47,6 +48,7 @@ pub struct Lost {
 #[derive(Debug)]
 pub struct Encoder {
     format: Format,
+    microseconds: bool,
     /// Divides times: 1 or a million, and more where 32 bits would not do.
     clock: u64,
     /// Time 0 of the new trace.
@@ -57,11 +59,12 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// For a format, from a trace whose time is in microseconds or not.
+    /// For a format, from a trace whose time is in microseconds or not ([`Trace::in_microseconds`](crate::Trace::in_microseconds)).
     #[must_use]
     pub fn new(format: Format, microseconds: bool) -> Self {
         Self {
             format,
+            microseconds,
             clock: if microseconds && format == Format::OracleGeneral {
                 1_000_000
             } else {
@@ -93,7 +96,9 @@ impl Encoder {
     /// The header.
     pub fn begin(&self, bytes: &mut Vec<u8>) {
         if self.format == Format::Csv {
-            bytes.extend_from_slice(b"time,id,size,op,request,tenant_number,file_number\n");
+            let time = if self.microseconds { "time_us" } else { "time" };
+            bytes.extend_from_slice(time.as_bytes());
+            bytes.extend_from_slice(b",id,size,op,request,tenant_number,file_number\n");
         }
     }
 
@@ -125,12 +130,17 @@ impl Encoder {
             self.lost.writes += u64::from(record.kind == Kind::Write);
             self.lost.grouped += u64::from(self.last == Some(record.request));
             self.lost.files += u64::from(record.file > 0);
-            self.lost.tenants += u64::from(record.tenant > 0);
             if self.format != Format::OracleGeneral {
                 self.lost.times += u64::from(record.time > 0);
                 self.lost.sizes += u64::from(record.bytes > 0);
             }
         }
+        let first_lost = if self.format == Format::Csv {
+            LAST_TENANT
+        } else {
+            1
+        };
+        self.lost.tenants += u64::from(record.tenant >= first_lost);
         self.last = Some(record.request);
         let n = self.written;
         self.written += 1;

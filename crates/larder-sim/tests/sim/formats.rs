@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use super::samples::{self, BLOCKS, DBENCH, all, lcs};
-use larder_sim::{Format, Kind, Loaded, ReadOptions, Record, SimError, Trace};
+use larder_sim::{Encoder, Format, Kind, Loaded, ReadOptions, Record, SimError, Trace};
 
 fn options(format: Option<Format>) -> ReadOptions {
     ReadOptions {
@@ -457,6 +457,104 @@ fn a_mapping_is_read_whole_or_not_at_all() {
 }
 
 #[test]
+fn a_mapping_ends_with_the_file_where_its_size_was_seen() {
+    let uses = |before: &str, len: u64| {
+        let text = format!(
+            "1 openat(AT_FDCWD</tmp>, \"a\", O_RDWR) = 3</tmp/a>\n{before}\
+             1 mmap(NULL, {len}, PROT_READ, MAP_SHARED, 3</tmp/a>, 0) = 0x7f0000000000\n"
+        );
+        let read = read("t", text.as_bytes(), &options(Some(Format::Strace)));
+        read.map(|(_, records)| records.len())
+    };
+    for stat in [
+        "1 fstat(3</tmp/a>, {st_mode=S_IFREG|0644, st_size=100000, ...}) = 0\n",
+        "1 newfstatat(3</tmp/a>, \"\", {st_mode=S_IFREG|0644, st_size=100000, ...}, AT_EMPTY_PATH) = 0\n",
+        "1 statx(3</tmp/a>, \"\", AT_STATX_SYNC_AS_STAT|AT_EMPTY_PATH, STATX_ALL, \
+         {stx_mask=STATX_ALL, stx_mode=S_IFREG|0644, stx_size=100000, ...}) = 0\n",
+    ] {
+        assert_eq!(uses(stat, 1 << 30).unwrap(), 25, "{stat}");
+        assert_eq!(uses(stat, 8 << 30).unwrap(), 25, "{stat}");
+        // What is allocated later is a part of the file.
+        let grown = format!("{stat}1 fallocate(3</tmp/a>, 0, 0, 200000) = 0\n");
+        assert_eq!(uses(&grown, 1 << 30).unwrap(), 49, "{stat}");
+    }
+    assert_eq!(uses("", 1 << 20).unwrap(), 256);
+    let said = uses("", 8 << 30).unwrap_err().to_string();
+    assert!(
+        said.contains("line 2") && said.contains("--mmap none"),
+        "{said}"
+    );
+}
+
+#[test]
+fn four_numbers_a_line_are_arc_where_the_third_is_zero() {
+    for text in ["1 5 100 1\n2 6 100 0\n", "10 3 0 0\n7 1 4 1\n"] {
+        let said = fault(text.as_bytes(), None);
+        assert!(said.contains("--columns time=1,id=2,size=3"), "{said}");
+        // By name it is taken whatever is in the column that ARC ignores.
+        read("t", text.as_bytes(), &options(Some(Format::Arc))).unwrap();
+    }
+    let (format, _) = read("t", b"10 3 0 7\n7 1 0 8\n", &options(None)).unwrap();
+    assert_eq!(format, Format::Arc);
+}
+
+#[test]
+fn tenants_beyond_16_bits_are_one_and_count_as_lost() {
+    let mut large = lcs(2, 1024);
+    // The uppermost byte of the first record's tenant.
+    large[1024 + 19] = 1;
+    for bytes in [
+        &b"0,k,1,1,70000,get,0\n0,k,1,1,4,get,0\n"[..],
+        &large[..],
+        &b"id,tenant_number\n1,70000\n2,4\n"[..],
+    ] {
+        let (_, records) = read("t", bytes, &options(None)).unwrap();
+        assert_eq!(records[0].tenant, u16::MAX);
+        assert!(records[1].tenant < 10);
+        let mut encoder = Encoder::new(Format::Csv, false);
+        for record in &records {
+            encoder.record(record, None, &mut Vec::new()).unwrap();
+        }
+        assert_eq!(encoder.lost().tenants, 1);
+    }
+}
+
+#[test]
+fn names_of_files_stop_at_the_bound() {
+    let many = |line: &dyn Fn(u32) -> String| (0..100).map(line).collect::<String>();
+    let iolog = many(&|n| format!("/f{n} read 0 4096\n"));
+    for (format, text) in [
+        (Format::Fio, format!("fio version 2 iolog\n{iolog}")),
+        (Format::Msr, many(&|n| format!("1,h{n},0,Read,0,4096,1\n"))),
+        (
+            Format::Blkparse,
+            many(&|n| format!("8,{n} 0 1 0.5 1 Q R 8 + 8 [x]\n")),
+        ),
+        (
+            Format::Strace,
+            many(&|n| format!("1 openat(AT_FDCWD, \"/f{n}\", O_RDONLY) = 3\n")),
+        ),
+        (
+            Format::Dbench,
+            many(&|n| format!("NTCreateX \"\\f{n}\" 0x40 0x2 {n} NT_STATUS_OK\n")),
+        ),
+    ] {
+        let bounded = ReadOptions {
+            max_memory: 4096,
+            ..options(Some(format))
+        };
+        let said = read("t", text.as_bytes(), &bounded)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            said.contains("names until here") && said.contains("--max-memory"),
+            "{}: {said}",
+            format.name()
+        );
+    }
+}
+
+#[test]
 fn fio_and_blkparse_take_what_moves_bytes() {
     use Kind::{Read, Remove, Write};
     let kinds = |text: &str| -> Vec<(u64, Kind)> {
@@ -470,7 +568,7 @@ fn fio_and_blkparse_take_what_moves_bytes() {
     assert_eq!(kinds(samples::BLKPARSE), [(2, Read), (3, Read), (1, Write)]);
     let third = "fio version 3 iolog\n5 /a add\n7 /a write 0 4096\n";
     let (_, records) = read("t", third.as_bytes(), &options(None)).unwrap();
-    assert_eq!((records[0].time, records[0].kind), (7000, Write));
+    assert_eq!((records[0].time, records[0].kind), (7, Write));
 }
 
 #[test]

@@ -17,10 +17,11 @@ A trace is a file of any format that `larder trace formats` lists, also as .gz, 
 A workload may stand where a trace does, by its name, a colon and parameters: zipf:blocks=1e5,requests=1e6,alpha=0.9,seed=1 \
 (see --workloads); a file of such a name is written ./zipf:
 Sizes are numbers of blocks (1000, 4k, 1M), bytes (64MiB, in blocks of --block-size) or shares of the trace's different blocks (1%).
+Bytes are refused where the blocks are objects with sizes of their own.
 
 Examples:
   larder sim trace.oracleGeneral.zst                    every rule at 0.1, 1 and 10 %
-  larder sim web.csv --policy lru,s3-fifo,opt --size 64MiB,5%
+  larder sim web.csv --policy lru,s3-fifo,opt --size 1000,5%
   larder sim disk.spc.gz --mrc --html curve.html        how hits rise with the size
   larder sim zipf: loop:blocks=2000 --size 1000         made here, no file needed
   larder sim dbench:clients=16                          16 clients of dbench's loadfile (Debian: dbench)
@@ -62,7 +63,7 @@ pub(in crate::cli) struct Sim {
     #[arg(long)]
     pub(super) workloads: bool,
     /// Say how fast it was, on stderr.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "mrc")]
     pub(super) times: bool,
 }
 
@@ -126,9 +127,9 @@ pub(in crate::cli) struct Reading {
     /// Accept any text as the name of a block in CSV and text traces.
     #[arg(long)]
     pub(in crate::cli) text_ids: bool,
-    /// What a mapping in a trace by strace counts as, which does not show the pages that were touched.
-    #[arg(long, value_enum, default_value_t = Mapped::Whole, value_name = "WHAT")]
-    pub(in crate::cli) mmap: Mapped,
+    /// What a mapping in a trace by strace counts as, which does not show the pages that were touched [default: whole].
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub(in crate::cli) mmap: Option<Mapped>,
     /// Stop after N uses of blocks.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(in crate::cli) limit: Option<u64>,
@@ -177,19 +178,46 @@ impl Reading {
                 ))
             })?),
         };
+        if let Some(format) = format {
+            self.fit(format)?;
+        }
         Ok(ReadOptions {
             format,
             block_size: self.block_size,
             columns: self.columns.clone(),
             delimiter: self.delimiter,
             text_ids: self.text_ids,
-            mapped: self.mmap == Mapped::Whole,
+            mapped: self.mapped() == Mapped::Whole,
             limit: self.limit,
             touches_apart: self.touches == Touches::Use,
             tick: self.tick,
             max_memory: self.max_memory.unwrap_or_else(share_of_memory),
             spill: None,
         })
+    }
+
+    pub(super) fn mapped(&self) -> Mapped {
+        self.mmap.unwrap_or_default()
+    }
+
+    /// Refuses what a reader of the named format would not look at.
+    fn fit(&self, named: Format) -> Result<(), Failure> {
+        let options = [
+            ("--columns", self.columns.is_some(), Format::Csv),
+            ("--delimiter", self.delimiter.is_some(), Format::Csv),
+            ("--mmap", self.mmap.is_some(), Format::Strace),
+        ];
+        let unused = |(_, given, of): &(&str, bool, Format)| *given && *of != named;
+        options
+            .into_iter()
+            .find(unused)
+            .map_or(Ok(()), |(option, _, of)| {
+                Err(Failure::usage(format!(
+                    "{option} says how {} is read, but --format names {}; leave one of them out",
+                    of.name(),
+                    named.name()
+                )))
+            })
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::args::{Batch, Merge, Plan as PlanArgs, RunShard, What};
 use super::print;
-use super::work::{How, Wanted, rows_of};
+use super::work::{How, Wanted, called, only_once, rows_of};
 use crate::cli::failure::{Failure, Outcome};
 use crate::cli::global::Global;
 use crate::cli::output;
@@ -27,10 +27,10 @@ fn plan_of(what: &What) -> Result<(Plan, Vec<Size>), Failure> {
     let sizes = what.sizes()?;
     let r = &what.reading;
     let options = what.reading.options()?;
-    if let Some(path) = what.traces.iter().find(|t| t.as_path() == Path::new("-")) {
+    if let Some(path) = what.traces.iter().find(|path| only_once(path)) {
         return Err(Failure::usage(format!(
-            "standard input ({}) is not there for other shards; name files",
-            path.display()
+            "{} is no file, so it is not there for other shards; name files",
+            called(path)
         )));
     }
     Ok((
@@ -52,7 +52,7 @@ fn plan_of(what: &What) -> Result<(Plan, Vec<Size>), Failure> {
                 r.limit,
                 r.touches,
                 r.tick,
-                r.mmap,
+                r.mapped(),
                 what.disk
             ),
         },

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::args::What;
 use super::print;
-use super::work::{Bend, load, sim_fault, simulate};
+use super::work::{Bend, bytes_of_a_block, load, refuse_bytes, sim_fault, simulate};
 use crate::cli::failure::{Failure, Outcome};
 use crate::cli::global::Global;
 use crate::cli::output::{self, plain};
@@ -39,6 +39,9 @@ pub(super) struct CurveRow {
     /// Where an exact curve of LRU bends.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) knee: Option<Knee>,
+    /// Bytes of a block, if all have as many.
+    #[serde(skip)]
+    pub(super) block_size: Option<u32>,
 }
 
 impl CurveRow {
@@ -91,6 +94,7 @@ pub(super) fn all(global: &Global, what: &What, asked: &Asked) -> Result<Vec<Cur
         let sizes = match &asked.sizes {
             None => spread(trace.counts.blocks),
             Some(sizes) => {
+                refuse_bytes(what, &trace.name, trace.format, &trace.counts, sizes)?;
                 let mut sizes: Vec<usize> = sizes
                     .iter()
                     .map(|s| what.blocks(s, trace.counts.blocks))
@@ -128,6 +132,7 @@ fn one(
     sampled_only: bool,
     curves: &mut Vec<CurveRow>,
 ) -> Outcome {
+    let block_size = bytes_of_a_block(what, trace.format, &trace.counts);
     let row = |policy: &str, method: &str, rate: f64, hits: Vec<f64>, truth: Option<&Vec<f64>>| {
         CurveRow {
             trace: trace.name.clone(),
@@ -138,6 +143,7 @@ fn one(
             error_points: truth.map(|t| difference(&hits, t)),
             hit_percent: hits,
             knee: None,
+            block_size,
         }
     };
     let curve = lru_curve(trace).map_err(sim_fault)?;
@@ -200,14 +206,27 @@ fn one(
     Ok(())
 }
 
+/// Each rule once, by the best method that there is.
+pub(super) fn each_rule_once<'a>(curves: &[&'a CurveRow]) -> Vec<&'a CurveRow> {
+    let exact = curves.iter().filter(|c| c.is_exact());
+    let mut once: Vec<&CurveRow> = Vec::new();
+    for &curve in exact.chain(curves) {
+        if !once.iter().any(|o| o.policy == curve.policy) {
+            once.push(curve);
+        }
+    }
+    once
+}
+
 /// Where the curves bend.
-pub(super) fn bends(curves: &[CurveRow], block_size: u32) -> Vec<Bend> {
+pub(super) fn bends(curves: &[CurveRow]) -> Vec<Bend> {
     let exact = curves.iter().filter(|c| c.policy == "lru" && c.is_exact());
     exact
         .map(|curve| Bend {
             trace: curve.trace.clone(),
             knee: curve.knee,
-            block_size,
+            rate: curve.rate,
+            block_size: curve.block_size,
         })
         .collect()
 }
@@ -250,13 +269,7 @@ pub(super) fn print(
             "{}: hits in % of the uses, by blocks",
             plain(&first.trace)
         )?;
-        // Each rule once, by the best method that there is.
-        let mut shown: Vec<&CurveRow> = Vec::new();
-        for curve in here.iter().filter(|c| c.is_exact()).chain(here) {
-            if !shown.iter().any(|s| s.policy == curve.policy) {
-                shown.push(curve);
-            }
-        }
+        let mut shown = each_rule_once(&here.iter().collect::<Vec<_>>());
         let last = |c: &CurveRow| c.hit_percent.iter().sum::<f64>();
         shown.sort_by(|a, b| last(b).total_cmp(&last(a)));
         write!(out, "{}", drawing(&shown))?;

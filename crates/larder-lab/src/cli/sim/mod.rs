@@ -22,6 +22,7 @@ use super::failure::{Failure, Outcome};
 use super::global::Global;
 use super::output;
 use super::settings::{CacheChoice, write_cache};
+use crate::report::number;
 use larder_sim::workload::MADE;
 use larder_sim::{DEFAULT, Row, choices};
 
@@ -60,7 +61,13 @@ pub(super) fn run(global: &Global, args: &Sim, out: &mut dyn Write) -> Outcome {
     }
     print::rows(global, &rows, &bends, args.csv, out)?;
     if let Some(path) = &args.settings {
-        let choice = cache_choice(&rows, args.what.reading.block_size)?;
+        let block_size = bends.first().and_then(|bend| bend.block_size);
+        let block_size = block_size.ok_or_else(|| {
+            Failure::usage(
+                "--settings: a block cache has blocks of one size, and those of the trace are objects with sizes of their own",
+            )
+        })?;
+        let choice = cache_choice(&rows, block_size)?;
         write_cache(path, &choice)?;
         output::hint(global, &format!("wrote {}", path.display()));
     }
@@ -80,7 +87,7 @@ fn mrc(global: &Global, args: &Sim, out: &mut dyn Write) -> Outcome {
         sizes,
     };
     let curves = curves::all(global, &args.what, &asked)?;
-    let bends = curves::bends(&curves, args.what.reading.block_size);
+    let bends = curves::bends(&curves);
     if let Some(path) = &args.html {
         page::write(&[], &bends, &curves, path)?;
         output::hint(global, &format!("wrote {}", path.display()));
@@ -146,11 +153,14 @@ fn workloads(global: &Global, out: &mut dyn Write) -> Outcome {
     Ok(())
 }
 
-/// The best of those rules that a block cache has: of equal ones LRU, then the default, then the first.
+/// The best of those rules that a block cache has, as the answer names it: under a modelled disk the one that is done first, else the
+/// one with the fewest misses; of equal ones LRU, then the default, then the first.
 fn cache_choice(rows: &[Row], block_size: u32) -> Result<CacheChoice, Failure> {
     let known = |row: &&Row| larder_policy::rules().iter().any(|r| r.name == row.policy);
     let order = |row: &&Row| (row.tally.misses, row.policy != "lru", row.policy != DEFAULT);
-    let best = rows.iter().filter(known).min_by_key(order);
+    let known = || rows.iter().filter(known);
+    let on_disk = print::first_on_disk(known());
+    let best = on_disk.or_else(|| known().min_by_key(order));
     let best = best.ok_or_else(|| {
         let known: Vec<_> = larder_policy::rules().iter().map(|r| r.name).collect();
         Failure::usage(format!(
@@ -158,15 +168,21 @@ fn cache_choice(rows: &[Row], block_size: u32) -> Result<CacheChoice, Failure> {
             known.join(", ")
         ))
     })?;
+    let (what, rank) = match best.disk {
+        Some(disk) => {
+            let seconds = number::number(disk.total_s, "s");
+            (format!("{seconds} of the modelled disk"), "least")
+        }
+        None => (format!("{:.2} % hits", best.hit_percent()), "most"),
+    };
     Ok(CacheChoice {
         policy: best.policy.clone(),
         bytes: best.size as u64 * u64::from(block_size),
         because: format!(
-            "{:.2} % hits on {} with {} blocks, the most of {} rules",
-            best.hit_percent(),
+            "{what} on {} with {} blocks, the {rank} of {} rules",
             best.trace,
             best.size,
-            rows.iter().filter(known).count()
+            known().count()
         ),
     })
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::curves::CurveRow;
+use super::curves::{CurveRow, each_rule_once};
 use super::print;
 use super::work::Bend;
 use crate::cli::failure::Outcome;
@@ -203,7 +203,8 @@ fn chart(placed: &[&Placed]) -> Option<Chart> {
 }
 
 fn curve_chart(curves: &[&CurveRow]) -> Chart {
-    let lines = curves.iter().take(LINES).map(|c| {
+    let shown = each_rule_once(curves);
+    let lines = shown.into_iter().take(LINES).map(|c| {
         let points = c.sizes.iter().copied().zip(c.hit_percent.iter().copied());
         series(format!("{}, {}", c.policy, c.method), points)
     });

@@ -2,12 +2,14 @@
 
 use std::io::Write;
 
+use serde::Serialize;
+
 use super::work::Bend;
 use crate::cli::failure::Outcome;
 use crate::cli::global::Global;
 use crate::cli::output::{self, plain};
 use crate::report::number;
-use larder_sim::{self as sim, Answer, DEFAULT, Placed, Row, answers, place, standing};
+use larder_sim::{self as sim, Answer, DEFAULT, Knee, Placed, Row, answers, place, standing};
 
 pub(super) fn rows(
     global: &Global,
@@ -18,7 +20,7 @@ pub(super) fn rows(
 ) -> Outcome {
     let placed = place(rows);
     if global.json {
-        return json_lines(&placed, out);
+        return json_lines(&placed, bends, out);
     }
     if csv {
         return values(&placed, out);
@@ -56,14 +58,31 @@ pub(super) fn best_rules(placed: &[Placed], bends: &[Bend]) -> Vec<String> {
 
 /// The trace and size of a row.
 fn cell(row: &Row, bends: &[Bend]) -> String {
-    let bend = bends.iter().find(|b| b.trace == row.trace);
-    let size = blocks(row.size, bend.map(|b| b.block_size));
+    let bend = bend_of(row, bends);
+    let size = blocks(row.size, bend.and_then(|b| b.block_size));
     format!("{}, {size}", plain(&row.trace))
+}
+
+fn bend_of<'a>(row: &Row, bends: &'a [Bend]) -> Option<&'a Bend> {
+    bends.iter().find(|b| b.trace == row.trace)
+}
+
+/// Seconds of the modelled disk.
+fn seconds(row: &Row) -> f64 {
+    row.disk.map_or(f64::INFINITY, |disk| disk.total_s)
+}
+
+/// The row with which the modelled disk is done first, none without a disk: of equal ones LRU, then the default, then the first.
+pub(super) fn first_on_disk<'a>(rows: impl Iterator<Item = &'a Row>) -> Option<&'a Row> {
+    let preferred = |row: &Row| (row.policy != "lru", row.policy != DEFAULT);
+    rows.filter(|row| row.disk.is_some()).min_by(|a, b| {
+        let by_seconds = seconds(a).total_cmp(&seconds(b));
+        by_seconds.then(preferred(a).cmp(&preferred(b)))
+    })
 }
 
 /// The rule under which the modelled disk is done first, a sentence for each trace and size.
 pub(super) fn best_on_disk(placed: &[Placed], bends: &[Bend]) -> Vec<String> {
-    let seconds = |row: &Row| row.disk.map_or(f64::INFINITY, |disk| disk.total_s);
     let mut sentences = Vec::new();
     let mut rest: Vec<&Row> = placed.iter().map(|p| &p.row).collect();
     rest.retain(|row| row.disk.is_some());
@@ -72,12 +91,8 @@ pub(super) fn best_on_disk(placed: &[Placed], bends: &[Bend]) -> Vec<String> {
         let here: Vec<&Row> = rest.iter().copied().filter(|row| same(row)).collect();
         rest.retain(|row| !same(row));
         let named = |name| here.iter().find(|row| row.policy == name);
-        let preferred = |row: &Row| (row.policy != "lru", row.policy != DEFAULT);
-        let order = |a: &&&Row, b: &&&Row| {
-            let by_seconds = seconds(a).total_cmp(&seconds(b));
-            by_seconds.then(preferred(a).cmp(&preferred(b)))
-        };
-        let Some(best) = here.iter().min_by(order).filter(|_| here.len() > 1) else {
+        let first = first_on_disk(here.iter().copied());
+        let Some(best) = first.filter(|_| here.len() > 1) else {
             continue;
         };
         let mut sentence = format!(
@@ -105,13 +120,20 @@ pub(super) fn best_sizes(bends: &[Bend]) -> Vec<String> {
         let Some(knee) = bend.knee else {
             return format!("{trace}: no size hits.");
         };
-        let size = |n| blocks(n, Some(bend.block_size));
+        let size = |n| blocks(n, bend.block_size);
         let further = match knee.a_tenth_more {
             Some(more) => format!("another 10 % of hits cost {} more", size(more)),
             None => "no size brings another 10 % of hits".to_owned(),
         };
+        let (about, sample) = if bend.rate < 1.0 {
+            let share = bend.rate * 100.0;
+            let sample = format!("; an estimate from {share:.2} % of the blocks");
+            ("about ", sample)
+        } else {
+            ("", String::new())
+        };
         format!(
-            "{trace}: the curve under lru bends at {}, with {:.1} % hits; {further}.",
+            "{trace}: the curve under lru bends at {about}{}, with {:.1} % hits; {further}{sample}.",
             size(knee.size),
             knee.hit_ratio * 100.0
         )
@@ -155,10 +177,32 @@ fn best(answer: &Answer) -> String {
     parts.join("; ")
 }
 
+/// A row, and where the curve of its trace bends.
+#[derive(Serialize)]
+struct JsonRow<'a> {
+    #[serde(flatten)]
+    placed: &'a Placed,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    knee: Option<JsonKnee>,
+}
+
+#[derive(Serialize)]
+struct JsonKnee {
+    #[serde(flatten)]
+    knee: Knee,
+    /// Share of the blocks that were looked at.
+    rate: f64,
+}
+
 /// One line for each.
-pub(super) fn json_lines(placed: &[Placed], out: &mut dyn Write) -> Outcome {
-    for p in placed {
-        serde_json::to_writer(&mut *out, p)?;
+fn json_lines(placed: &[Placed], bends: &[Bend], out: &mut dyn Write) -> Outcome {
+    for placed in placed {
+        let bend = bend_of(&placed.row, bends);
+        let knee = bend.and_then(|bend| {
+            let rate = bend.rate;
+            bend.knee.map(|knee| JsonKnee { knee, rate })
+        });
+        serde_json::to_writer(&mut *out, &JsonRow { placed, knee })?;
         writeln!(out)?;
     }
     Ok(())

@@ -121,7 +121,7 @@ pub(super) fn convert(
         ))
     };
     let mut file = Output::create(out).map_err(fail)?;
-    let mut encoder = Encoder::new(to, trace.format().is_some_and(Format::in_microseconds));
+    let mut encoder = Encoder::new(to, trace.in_microseconds());
     let factor = encoder.fit_times(*times.start(), *times.end());
     let mut interner = Interner::new();
     let (mut records, mut bytes): (Vec<Record>, Vec<u8>) = (Vec::new(), Vec::new());

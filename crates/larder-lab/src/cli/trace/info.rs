@@ -1,5 +1,6 @@
 //! `trace info`.
 
+use std::collections::HashSet;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -10,7 +11,7 @@ use crate::cli::failure::{Failure, Outcome};
 use crate::cli::global::Global;
 use crate::cli::output::plain;
 use crate::cli::sim::{Progress, args::Reading, format_name, sim_fault};
-use larder_sim::{Counts, Kind, Loader, Record, Trace};
+use larder_sim::{Chunk, Counts, Kind, Loader, Record, Trace};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -38,13 +39,83 @@ struct Facts {
     /// First and last time.
     begin: u64,
     end: u64,
-    files: u32,
-    tenants: u32,
+    /// Different files, and whether there are more than are counted.
+    files: usize,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    more_files: bool,
+    /// Different processes or tenants.
+    tenants: usize,
     bytes_used: u64,
     /// Blocks that are used only once.
     used_once: u64,
     /// Uses of the block that is used most.
     most_uses: u32,
+    /// Uses that hit in a cache that evicts nothing.
+    possible_hits: u64,
+}
+
+/// Files that are told apart: some 8 MiB.
+const MOST_FILES: usize = 1 << 20;
+
+/// The different files and tenants of a trace. There are 2^16 tenants at most.
+#[derive(Debug, Default)]
+struct Owners {
+    files: HashSet<u32>,
+    more_files: bool,
+    tenants: HashSet<u16>,
+    last: Option<(u32, u16)>,
+}
+
+impl Owners {
+    fn see(&mut self, record: &Record) {
+        let owner = Some((record.file, record.tenant));
+        if self.last == owner {
+            return;
+        }
+        self.last = owner;
+        self.tenants.insert(record.tenant);
+        if self.files.len() < MOST_FILES {
+            self.files.insert(record.file);
+        } else {
+            self.more_files |= !self.files.contains(&record.file);
+        }
+    }
+}
+
+/// What is counted of each block, by its dense number.
+#[derive(Debug, Default)]
+struct Blocks {
+    uses: Vec<u32>,
+    /// Whether a cache that evicts nothing has it.
+    there: Vec<bool>,
+    hits: u64,
+}
+
+impl Blocks {
+    fn reserve(&mut self, blocks: usize) -> Result<(), Failure> {
+        let more = blocks.saturating_sub(self.uses.len());
+        let reserved = self.uses.try_reserve(more);
+        let reserved = reserved.and_then(|()| self.there.try_reserve(more));
+        reserved.map_err(|_| {
+            Failure::refused(format!("no memory to count the uses of {blocks} blocks"))
+        })?;
+        self.uses.resize(self.uses.len() + more, 0);
+        self.there.resize(self.there.len() + more, false);
+        Ok(())
+    }
+
+    fn count(&mut self, chunk: &Chunk) -> Result<(), Failure> {
+        self.reserve(chunk.bound as usize)?;
+        chunk.for_each(|block, _, kind| {
+            let block = block as usize;
+            let was = std::mem::replace(&mut self.there[block], kind != Kind::Remove);
+            if matches!(kind, Kind::Read | Kind::Write) {
+                self.hits += u64::from(was);
+                self.uses[block] = self.uses[block].saturating_add(1);
+            }
+        });
+        Ok(())
+    }
 }
 
 pub(super) fn run(global: &Global, args: &Info, out: &mut dyn Write) -> Outcome {
@@ -59,16 +130,19 @@ pub(super) fn run(global: &Global, args: &Info, out: &mut dyn Write) -> Outcome 
             ..Facts::default()
         };
         let mut loader = Loader::of(&trace);
-        let mut uses: Vec<u32> = Vec::new();
+        let (mut blocks, mut owners) = (Blocks::default(), Owners::default());
         let mut records: Vec<Record> = Vec::new();
         loop {
             records.clear();
             let more = trace.fill(&mut records).map_err(sim_fault)?;
-            records.iter().for_each(|r| facts.see(r));
+            for record in &records {
+                facts.see(record);
+                owners.see(record);
+            }
             let mut room = Ok(());
             loader
                 .add(&facts.trace, &records, |chunk| {
-                    room = count(&mut uses, &chunk);
+                    room = blocks.count(&chunk);
                     Ok(())
                 })
                 .map_err(sim_fault)?;
@@ -80,32 +154,18 @@ pub(super) fn run(global: &Global, args: &Info, out: &mut dyn Write) -> Outcome 
         }
         let (last, counts) = loader.finish();
         if let Some(chunk) = last {
-            count(&mut uses, &chunk)?;
+            blocks.count(&chunk)?;
         }
         bar.end();
         facts.counts = counts;
-        facts.used_once = uses.iter().filter(|n| **n == 1).count() as u64;
-        facts.most_uses = uses.iter().copied().max().unwrap_or(0);
+        facts.used_once = blocks.uses.iter().filter(|n| **n == 1).count() as u64;
+        facts.most_uses = blocks.uses.iter().copied().max().unwrap_or(0);
+        facts.possible_hits = blocks.hits;
+        facts.files = owners.files.len();
+        facts.more_files = owners.more_files;
+        facts.tenants = owners.tenants.len();
         facts.print(global, out)?;
     }
-    Ok(())
-}
-
-fn count(uses: &mut Vec<u32>, chunk: &larder_sim::Chunk) -> Result<(), Failure> {
-    let more = (chunk.bound as usize).saturating_sub(uses.len());
-    uses.try_reserve(more).map_err(|_| {
-        Failure::refused(format!(
-            "no memory to count the uses of {} blocks",
-            chunk.bound
-        ))
-    })?;
-    uses.resize(uses.len() + more, 0);
-    chunk.for_each(|block, _, kind| {
-        if matches!(kind, Kind::Read | Kind::Write) {
-            let n = &mut uses[block as usize];
-            *n = n.saturating_add(1);
-        }
-    });
     Ok(())
 }
 
@@ -115,8 +175,6 @@ impl Facts {
         self.largest_block = self.largest_block.max(r.block);
         self.begin = self.begin.min(r.time);
         self.end = self.end.max(r.time);
-        self.files = self.files.max(r.file.saturating_add(1));
-        self.tenants = self.tenants.max(u32::from(r.tenant) + 1);
         if matches!(r.kind, Kind::Read | Kind::Write) {
             self.bytes_used += u64::from(r.bytes);
         }
@@ -142,7 +200,7 @@ impl Facts {
             "  used once     {} blocks; the most used one {} times",
             self.used_once, self.most_uses
         )?;
-        let best = c.uses.saturating_sub(u64::from(c.blocks)) as f64 / c.uses.max(1) as f64 * 100.0;
+        let best = self.possible_hits as f64 / c.uses.max(1) as f64 * 100.0;
         writeln!(
             out,
             "  at most       {best:.2} % hits in a cache of any size"
@@ -160,8 +218,10 @@ impl Facts {
         if self.files > 1 || self.tenants > 1 {
             writeln!(
                 out,
-                "  files         {}; processes or tenants {}",
-                self.files, self.tenants
+                "  files         {}{}; processes or tenants {}",
+                if self.more_files { "more than " } else { "" },
+                self.files,
+                self.tenants
             )?;
         }
         if self.bytes_used > 0 {

@@ -16,7 +16,7 @@ use larder_sim::{Counts, Format, Output, ReadOptions, Trace};
 
 /// What the reader of strace's text follows.
 const CALLS: &str = "trace=open,openat,openat2,creat,close,close_range,read,readv,pread64,preadv,preadv2,write,writev,pwrite64,\
-pwritev,pwritev2,sendfile,copy_file_range,lseek,dup,dup2,dup3,fcntl,mmap,truncate,ftruncate,unlink,unlinkat,rename,renameat,renameat2,chdir,\
+pwritev,pwritev2,sendfile,copy_file_range,lseek,dup,dup2,dup3,fcntl,fstat,newfstatat,statx,mmap,fallocate,truncate,ftruncate,unlink,unlinkat,rename,renameat,renameat2,chdir,\
 clone,clone3,fork,vfork,execve,execveat";
 
 #[derive(Debug, Args)]
@@ -27,8 +27,9 @@ Examples:
   larder sim build.strace.gz --mmap none              the same without what was mapped
   larder sim build.csv.zst
 
-The command's exit code is larder's (128 + n where signal n ended it), also where no trace can be made of what it did. \
-Where larder itself fails before the command runs, the code is one of those that `larder --help` lists.")]
+A command that fails gives larder its exit code (128 + n where signal n ended it), also where no trace can be made of what it \
+did. Where larder fails before the command runs, or the command succeeds and no trace can be made of it, the code is one of \
+those that `larder --help` lists.")]
 pub(super) struct Record {
     /// The new trace; its name says format and compression as for convert, or .strace.
     #[arg(long, short, value_name = "OUT")]
