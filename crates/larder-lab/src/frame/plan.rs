@@ -122,6 +122,12 @@ impl Planner {
         }
     }
 
+    /// Leaves the time after this share of the cap to what runs afresh.
+    pub fn until(&mut self, share: f64) -> &mut Self {
+        self.plan.until = Some(share);
+        self
+    }
+
     /// The plan.
     pub fn finish(mut self) -> Plan {
         if !self.lacking.is_empty() {

@@ -95,6 +95,9 @@ pub struct Plan {
     pub groups: Vec<Group>,
     /// What cannot run here, and why.
     pub skipped: Vec<Skipped>,
+    /// The share of the time cap after which no round of its groups begins, so that what follows from them has time, too; `None`
+    /// is all of it.
+    pub until: Option<f64>,
 }
 
 /// One question, with everything needed to ask it and to read the answer.

@@ -133,6 +133,15 @@ impl Options {
         }
     }
 
+    /// The same with less time: that of a plan that leaves some to others.
+    pub(super) fn until(&self, share: Option<f64>) -> Self {
+        let cut = |cap: Duration| cap.mul_f64(share.unwrap_or(1.0));
+        Self {
+            time_cap: self.time_cap.map(cut),
+            ..self.clone()
+        }
+    }
+
     /// How long the plan takes by its own guess, within the cap.
     #[must_use]
     pub fn guess(&self, plan: &Plan) -> Duration {

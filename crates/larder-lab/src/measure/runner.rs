@@ -199,7 +199,7 @@ impl<'a> Runner<'a> {
         let mut samples = std::mem::take(&mut record.samples);
         self.rounds(
             experiment,
-            options,
+            &options.until(plan.until),
             &mut groups,
             &mut samples,
             &mut record.skipped,
@@ -225,7 +225,7 @@ impl<'a> Runner<'a> {
             }
             self.rounds(
                 experiment,
-                options,
+                &options.until(plan.until),
                 &mut afresh,
                 &mut samples,
                 &mut record.skipped,

@@ -67,7 +67,7 @@ impl Experiment for Planned {
         });
         Plan {
             groups: groups.to_vec(),
-            skipped: Vec::new(),
+            ..Plan::default()
         }
     }
 

@@ -26,6 +26,11 @@ const MOST_LIVE: i64 = 1 << 30;
 const LOOKED_AROUND: usize = 12;
 const ONCE_MORE: usize = 24;
 
+/// The shares of a time cap after which the grid and the neighbours end, at the quick depth and in full: how much worse the worst cell is
+/// than the others is known only when it was measured once more.
+const GRID_ENDS: (f64, f64) = (0.8, 0.7);
+const AROUND_ENDS: f64 = 0.8;
+
 /// What is done at each of some sizes: a group.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Loop {
@@ -339,6 +344,7 @@ pub(super) fn coarse(request: &PlanRequest<'_>, contestants: &[Box<dyn Contestan
         let metric = if own.threads > 1 { WALL } else { NS };
         add(&mut plan, own.group, metric, all);
     }
+    plan.until(plan.either(GRID_ENDS.0, GRID_ENDS.1));
     plan.finish()
 }
 
@@ -380,6 +386,9 @@ pub(super) fn stage(
             all.sort_unstable();
             all.dedup();
             add(&mut plan, AROUND, NS, all);
+            // Their blocks are large, and each round takes long.
+            plan.rounds((6, 6, 0.1));
+            plan.until(AROUND_ENDS);
         }
         Some(_) => {
             let groups: Vec<&str> = planned().into_iter().chain([AROUND]).collect();

@@ -52,9 +52,9 @@ pub(super) fn larder(params: &Params) -> anyhow::Result<Measures> {
             let outcomes = simulate(&trace, &[job], 1)?;
             measures(&outcomes, (process_cpu_ns() - from) as f64 / 1e9)
         }
-        "zst" => {
+        form @ ("file" | "zst") => {
             let scratch = Scratch::open("simulator")?;
-            let path = scratch.path("trace.oracleGeneral.zst");
+            let path = scratch.path(file_of(form)?);
             write(&trace, &path)?;
             drop(trace);
             let from = process_cpu_ns();
@@ -73,7 +73,7 @@ pub(super) fn larder(params: &Params) -> anyhow::Result<Measures> {
             let outcomes = simulate(&trace, &jobs, threads)?;
             measures(&outcomes, from.elapsed().as_secs_f64())
         }
-        other => bail!("form '{other}' is unknown; the forms are decoded, zst and sweep"),
+        other => bail!("form '{other}' is unknown; the forms are decoded, file, zst and sweep"),
     }
 }
 
@@ -116,15 +116,20 @@ pub(super) fn installed() -> Result<(), String> {
     }
 }
 
+/// The file of a form. libCacheSim reads one also where larder has the trace in memory.
+fn file_of(form: &str) -> anyhow::Result<&'static str> {
+    Ok(match form {
+        "decoded" | "file" => "trace.oracleGeneral.bin",
+        "zst" => "trace.oracleGeneral.zst",
+        other => bail!("form '{other}' is unknown; the forms are decoded, file and zst"),
+    })
+}
+
 /// libCacheSim's own loop over the same trace in a file.
 pub(super) fn libcachesim(params: &Params) -> anyhow::Result<Measures> {
     let rule = its_name(params.text("rule")?)?;
     let size = params.count("size")?;
-    let name = match params.text("form")? {
-        "decoded" => "trace.oracleGeneral.bin",
-        "zst" => "trace.oracleGeneral.zst",
-        other => bail!("form '{other}' is unknown; the forms are decoded and zst"),
-    };
+    let name = file_of(params.text("form")?)?;
     let trace = load(params)?;
     let scratch = Scratch::open("simulator")?;
     let path = scratch.path(name);
@@ -136,6 +141,7 @@ pub(super) fn libcachesim(params: &Params) -> anyhow::Result<Measures> {
         .with(SPEED, requests as f64 / 1e6 / seconds.max(1e-9))
         .with(HITS, 100.0 * (1.0 - missed)))
 }
+
 /// CPU seconds, and the share of misses.
 fn simulate(path: &Path, rule: &str, size: usize) -> anyhow::Result<(f64, f64)> {
     let path = path.to_str().context("TMPDIR is not UTF-8")?;

@@ -80,6 +80,8 @@ impl Experiment for Fake {
                 what: "planned".to_owned(),
                 why: "away".to_owned(),
             }],
+            // A group of which the slowest cell runs once more leaves time for that.
+            until: self.0.iter().any(|g| g.0 == "sweep").then_some(0.6),
         }
     }
     /// The slowest cell of a group called `sweep`, beside its reference.
@@ -93,6 +95,7 @@ impl Experiment for Fake {
         let mut plan = self.plan(request);
         plan.groups
             .retain(|g| g.name == "sweep" && slowest.is_some());
+        plan.until = None;
         for group in &mut plan.groups {
             "worst".clone_into(&mut group.name);
             group.cells = slowest.iter().map(|s| s.cell.clone()).collect();
@@ -249,6 +252,21 @@ fn what_the_plan_found_runs_once_more_after_it() {
     assert_eq!(orders(&run, "worst").len(), 4);
     let first = run.samples.iter().position(|s| s.group == "worst").unwrap();
     assert!(run.samples[first..].iter().all(|s| s.group == "worst"));
+}
+
+#[test]
+fn what_runs_once_more_has_the_time_that_the_plan_leaves() {
+    let fake = Fake(vec![("sweep", vec!["a", "b", "c", "d"], 50, 0.0)]);
+    // A round takes five seconds and one of what follows three: three and four fit into 18 and 15 s.
+    let options = Options {
+        time_cap: Some(Duration::from_secs(30)),
+        ..quick(1)
+    };
+    let slow = |c: &Cell, n| Ok(noisy(c, n) + if c.contestant == "c" { 1000.0 } else { 0.0 });
+    let run = take(&fake, &options, &Interrupt::new(), slow);
+    let rounds = |name: &str| run.groups.iter().find(|g| g.name == name).unwrap().rounds;
+    assert_eq!((rounds("sweep"), rounds("worst")), (3, 4));
+    assert!(run.groups.iter().all(|g| g.stopped == StopReason::TimeCap));
 }
 
 #[test]
