@@ -392,7 +392,7 @@ pub(crate) fn greet(device: &Device, system: &FileSystem, by_ring: bool) -> io::
         Err(io::Error::new(io::ErrorKind::Unsupported, text.to_owned()))
     };
     if header.opcode != INIT || major != 7 || minor < 31 {
-        return refuse("the kernel is too old: Linux 5.4 or later is needed");
+        return refuse("the kernel is too old: Linux 5.8 or later is needed");
     }
     let offered = u64::from(high) << 32 | u64::from(low);
     // Without ATOMIC_O_TRUNC, by which the kernel cuts a program that runs before it finds that it must not.
