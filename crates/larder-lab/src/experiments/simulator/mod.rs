@@ -89,7 +89,8 @@ const FORMS: [Form; 3] = [
 ];
 
 /// Why the quick form leaves a form of the trace out.
-const NO_TIME: &str = "the quick form has no time for it; run with --full";
+const NO_TIME: &str =
+    "not run: the quick form has no time for it; larder measure simulator --full runs it";
 
 /// Different blocks; a cache has room for a tenth of them.
 const BLOCKS: i64 = 100_000;
