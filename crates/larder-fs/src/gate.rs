@@ -315,6 +315,19 @@ mod tests {
         assert_eq!(gate.enter(), Next::Serve);
     }
 
+    /// Four threads that serve would leave at once. How many do.
+    fn four_leave(gate: &Gate<u32>) -> usize {
+        let start = Barrier::new(4);
+        std::thread::scope(|scope| {
+            let leave = || {
+                start.wait();
+                usize::from(gate.leave(false, 0, || 0))
+            };
+            let all: Vec<_> = (0..4).map(|_| scope.spawn(leave)).collect();
+            all.into_iter().map(|one| one.join().unwrap()).sum()
+        })
+    }
+
     #[test]
     fn one_that_leaves_lets_another_in() {
         let gate = Gate::new(1, ROOM);
@@ -358,15 +371,7 @@ mod tests {
         for _ in 0..500 {
             let gate = Gate::new(4, ROOM);
             (0..4).for_each(|_| serve(&gate));
-            let start = Barrier::new(4);
-            let left: usize = std::thread::scope(|scope| {
-                let leave = || {
-                    start.wait();
-                    usize::from(gate.leave(false, 0, || 0))
-                };
-                let all: Vec<_> = (0..4).map(|_| scope.spawn(leave)).collect();
-                all.into_iter().map(|one| one.join().unwrap()).sum()
-            });
+            let left = four_leave(&gate);
             assert_eq!((left, gate.state().serving), (3, 1));
             assert_eq!(gate.state().aside.len(), 1);
         }
@@ -435,15 +440,7 @@ mod tests {
             assert!(gate.leave(false, 0, || 0));
             serve(&gate);
             stand_still(&gate);
-            let start = Barrier::new(4);
-            let left: usize = std::thread::scope(|scope| {
-                let leave = || {
-                    start.wait();
-                    usize::from(gate.leave(false, 0, || 0))
-                };
-                let all: Vec<_> = (0..4).map(|_| scope.spawn(leave)).collect();
-                all.into_iter().map(|one| one.join().unwrap()).sum()
-            });
+            let left = four_leave(&gate);
             let state = gate.state();
             assert_eq!((left, state.serving, state.aside.len()), (0, 4, 4));
         }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use larder_fs::{DiskModel, MountOptions};
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+use tempfile::TempDir;
 
 use crate::{directory, mounted};
 
@@ -33,14 +34,17 @@ impl Drop for Small {
     }
 }
 
+/// A source that has room for a MiB, and a place to mount it. None where nothing can be mounted.
+fn small_source() -> Option<(TempDir, TempDir, Small)> {
+    drop(mounted(|options| options)?);
+    let (source, at) = (directory(), directory());
+    let small = Small::new(source.path(), 1 << 20)?;
+    Some((source, at, small))
+}
+
 #[test]
 fn a_full_source_is_reported_and_loses_nothing() {
-    let Some(first) = mounted(|options| options) else {
-        return;
-    };
-    drop(first);
-    let (source, at) = (directory(), directory());
-    let Some(_small) = Small::new(source.path(), 1 << 20) else {
+    let Some((source, at, _small)) = small_source() else {
         return;
     };
     let mount = MountOptions::new(source.path(), at.path())
@@ -86,12 +90,7 @@ fn a_full_source_is_reported_and_loses_nothing() {
 /// A source has room for what it has already, and a hole takes none.
 #[test]
 fn a_source_with_little_room_takes_what_needs_little() {
-    let Some(first) = mounted(|options| options) else {
-        return;
-    };
-    drop(first);
-    let (source, at) = (directory(), directory());
-    let Some(_small) = Small::new(source.path(), 1 << 20) else {
+    let Some((source, at, _small)) = small_source() else {
         return;
     };
     fs::write(source.path().join("file"), vec![1; 700 << 10]).unwrap();
