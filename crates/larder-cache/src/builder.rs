@@ -132,6 +132,8 @@ impl BlockCacheBuilder {
     ///
     /// It is compiled together with the cache as the rules of the registry are, so its calls cost no more than theirs.
     ///
+    /// Dirty blocks are pinned for it. Those that an eviction had to pass are [parked](Policy::park) until they are clean or used.
+    ///
     /// The cache calls it under its lock, in the middle of its own changes. So it must not panic: the lists of the cache disagree after
     /// that, a block may be found with another one's bytes, and threads may wait for ever. A program whose rule has panicked must not use
     /// the cache any more.

@@ -25,7 +25,7 @@ const PRESSURE: f64 = 10.0;
 /// lock once. Cloning gives another owner of the same cache.
 ///
 /// When the last owner is dropped, be it a clone of this, a [`CachedFile`] or a handle, dirty blocks are written, but not synced, and errors are not reported, as with
-/// [`std::io::BufWriter`]: call [`CachedFile::sync`] before. Blocks that must not be written are
+/// [`std::io::BufWriter`]: call [`sync`](Self::sync) before. Blocks that must not be written are
 /// [invalidated](CachedFile::invalidate) before.
 ///
 /// ```
@@ -509,6 +509,37 @@ impl BlockCache {
     /// [`CacheError::Write`], the first there was; the others are written all the same.
     pub fn write_back(&self) -> Result<(), CacheError> {
         self.shared.write_back(None)
+    }
+
+    /// Makes all that was written safe: [syncs](CachedFile::sync) each file with blocks that are dirty, or were written and not synced, in the
+    /// order of files. That includes files that no opener has any more. When it returns without an error, all that was written to
+    /// any file before is safe. It waits for blocks that another thread is changing, and leaves what other threads write meanwhile
+    /// to the next call, as [`CachedFile::sync`] does. Looks at each file once.
+    ///
+    /// ```
+    /// # use larder_cache::{BlockCache, FileId, MemoryStorage};
+    /// let cache = BlockCache::builder(MemoryStorage::default()).build()?;
+    /// for id in [1, 2] {
+    ///     let file = cache.file(FileId(id))?;
+    ///     cache.handle().overwrite(&file, 0)?.fill(7);
+    /// }
+    /// cache.sync()?;
+    /// assert_eq!((cache.stats().dirty, cache.stats().written), (0, 2));
+    /// # Ok::<(), larder_cache::CacheError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The first there was; the other files are synced all the same. [`CacheError::Write`] and [`CacheError::Sync`], of what failed during
+    /// this call: the blocks are dirty, and the next call tries again. [`CacheError::Lost`] while a file has lost blocks. The
+    /// next [`CachedFile::sync`] of each open file reports the failure too.
+    pub fn sync(&self) -> Result<(), CacheError> {
+        let unsynced = self.shared.state().open_unsynced();
+        let open = |opening| CachedFile::new(Arc::clone(&self.shared), opening);
+        // Each is an opener like any other: its file keeps its number, and it takes no failure from others. All of them now, so that
+        // those that are written meanwhile are no part of it, and that each is closed also when the storage panics.
+        let files: Vec<CachedFile> = unsynced.into_iter().map(open).collect();
+        let synced = files.iter().map(CachedFile::sync);
+        synced.fold(Ok(()), Result::and)
     }
 
     /// Walks everything and says what does not hold, in a sentence that names the frame. Looks at each frame and each list, under

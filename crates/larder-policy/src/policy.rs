@@ -9,6 +9,10 @@ use super::{Admission, Arrival, Block, Frame, Frames, PolicyError, Reason, Shado
 /// Frames that the owner names are below the capacity that the rule was made with; `insert` names frames that are not in the
 /// rule, `touch` and `remove` frames that are. A rule may panic when this is violated; it has no `unsafe`.
 ///
+/// Otherwise a rule must not panic: an owner calls it in the middle of its own changes, mostly under its lock. The block cache of
+/// `larder-cache` is left half changed by such a panic, and must not be used any more: its lists disagree, a block may be found with
+/// another one's bytes, and threads may wait for ever.
+///
 /// Every method, as an owner of two frames calls them:
 ///
 /// ```
@@ -124,12 +128,13 @@ pub trait Policy: Erased + Send + 'static {
 
     /// A frame is to stay pinned for a while. It keeps its standing and counts in [`len`](Self::len), but
     /// [`evict`](Self::evict) does not look at it, and no other method is called with it, until it is unparked. An owner that parks each
-    /// frame that it had to call pinned makes an eviction independent of how many there are.
+    /// frame that it had to call pinned makes an eviction independent of how many there are. A frame may be parked because it is dirty,
+    /// too: the block cache of `larder-cache` parks those, until they are written or used.
     fn park(&mut self, frame: Frame) {
         let _ = frame;
     }
 
-    /// A parked frame may be looked at again.
+    /// A parked frame may be looked at again. Most rules that keep lists take it for the newest of its list.
     fn unpark(&mut self, frame: Frame) {
         let _ = frame;
     }

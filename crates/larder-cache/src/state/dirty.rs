@@ -1,5 +1,6 @@
 //! Dirty blocks, in the order in which they are written back, and how far writing has come.
 
+use std::cell::RefCell;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -67,6 +68,8 @@ pub(crate) struct DirtyBlocks {
     blocks: BTreeMap<Key, Dirty>,
     /// Dirty blocks that the rule wants to be written: as many as go at once, further ones are asked for again.
     requested: BTreeSet<Key>,
+    /// Frames of dirty blocks that the rule which looks for a victim just now had to pass, by its numbers.
+    passed: RefCell<Vec<Frame>>,
     limits: DirtyLimits,
     begun: Instant,
 }
@@ -76,6 +79,7 @@ impl DirtyBlocks {
         Self {
             blocks: BTreeMap::new(),
             requested: BTreeSet::new(),
+            passed: RefCell::default(),
             limits,
             begun: Instant::now(),
         }
@@ -114,10 +118,25 @@ impl DirtyBlocks {
         }
     }
 
-    /// A block is dirty no more. Says whether it was.
-    pub(super) fn clean(&mut self, key: Key) -> bool {
+    /// A block is dirty no more. Returns its frame, if it was.
+    pub(super) fn clean(&mut self, key: Key) -> Option<Frame> {
         self.requested.remove(&key);
-        self.blocks.remove(&key).is_some()
+        self.blocks.remove(&key).map(|dirty| dirty.frame)
+    }
+
+    /// A rule that looks for a victim had to pass a dirty block. Without memory it passes the block again next time.
+    #[cold]
+    pub(super) fn note_passed(&self, slot: Frame) {
+        let mut passed = self.passed.borrow_mut();
+        if passed.try_reserve(1).is_ok() {
+            passed.push(slot);
+        }
+    }
+
+    /// What was [passed](Self::note_passed), some of it more than once.
+    #[inline(always)]
+    pub(super) fn passed(&mut self) -> &mut Vec<Frame> {
+        self.passed.get_mut()
     }
 
     /// The first one from a key on, before another.

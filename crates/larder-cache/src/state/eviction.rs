@@ -20,6 +20,8 @@ pub(super) struct Others<'c> {
     pub(super) before: Vec<Evicted<'c>>,
     /// What the rule took out although it must stay, by the rule's numbers.
     pub(super) kept: Vec<Frame>,
+    /// Dirty blocks that the rule wants to be written.
+    pub(super) requested: Vec<Key>,
 }
 
 /// What the rule chooses among, and what it has chosen.
@@ -33,8 +35,6 @@ pub(crate) struct Victims<'i, 'c> {
     /// The latest that left. Most often it is the only one, and then nothing is allocated.
     pub(super) latest: Option<Evicted<'c>>,
     pub(super) others: Option<Box<Others<'c>>>,
-    /// Dirty blocks that the rule wants to be written.
-    pub(super) requested: Vec<Key>,
 }
 
 impl<'i, 'c> Victims<'i, 'c> {
@@ -50,7 +50,6 @@ impl<'i, 'c> Victims<'i, 'c> {
             claim: Cell::new(None),
             latest: None,
             others: None,
-            requested: Vec::new(),
         }
     }
 
@@ -84,6 +83,7 @@ impl Frames for Victims<'_, '_> {
         let frame = self.frame(slot);
         // Clean ones first: as long as there is one, dirty ones stay.
         if self.is_dirty(frame) {
+            self.dirty.note_passed(slot);
             return FrameState::Pinned;
         }
         let before = self.claim.take();
@@ -116,8 +116,12 @@ impl Frames for Victims<'_, '_> {
     #[cold]
     fn write_back(&mut self, slot: Frame) {
         let frame = self.frame(slot);
-        if self.requested.len() < BATCH && self.is_dirty(frame) {
-            self.requested.push(self.table.frames().key(frame));
+        if self.is_dirty(frame) {
+            let key = self.table.frames().key(frame);
+            let requested = &mut self.others().requested;
+            if requested.len() < BATCH {
+                requested.push(key);
+            }
         }
     }
 }

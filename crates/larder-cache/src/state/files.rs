@@ -175,7 +175,7 @@ impl OpenFile {
     }
 
     /// Its next opener must learn of something.
-    fn must_report(&self) -> bool {
+    pub(super) fn must_report(&self) -> bool {
         self.lost || self.left_unsynced.is_some()
     }
 }
@@ -296,14 +296,19 @@ impl OpenFiles {
             Some(&number) => number,
             None => self.number(OpenFile::new(id, tenant, partition))?,
         };
+        Ok(self.open_number(number))
+    }
+
+    /// [`open`](Self::open), of a file that has this number.
+    pub(super) fn open_number(&mut self, number: u32) -> Opening {
         let opened = self.get_mut(number);
         opened.openers += 1;
-        Ok(Opening {
-            id,
+        Opening {
+            id: opened.id,
             number,
             born: opened.born,
             failures: opened.failures,
-        })
+        }
     }
 
     fn number(&mut self, mut file: OpenFile) -> Result<u32, CacheError> {

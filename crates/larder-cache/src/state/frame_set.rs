@@ -1,11 +1,11 @@
 //! Sets of frames.
 
 use crate::error::CacheError;
-use larder_base::table::table;
+use larder_base::table::grow;
 use larder_policy::Frame;
 
 /// A bit for each frame, and how many are set, so that a miss asks no summary.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct FrameSet {
     bits: Vec<u64>,
     count: usize,
@@ -13,16 +13,25 @@ pub(super) struct FrameSet {
 
 impl FrameSet {
     pub(super) fn new(frames: usize) -> Result<Self, CacheError> {
-        let bits = table(frames.div_ceil(64), 0);
-        Ok(Self {
-            bits: bits.map_err(|_| CacheError::Memory { frames })?,
-            count: 0,
-        })
+        let mut set = Self::default();
+        set.grow(frames)?;
+        Ok(set)
+    }
+
+    /// Makes room for so many frames, if there is less.
+    pub(super) fn grow(&mut self, frames: usize) -> Result<(), CacheError> {
+        let grown = grow(&mut self.bits, frames.div_ceil(64), 0);
+        grown.map_err(|_| CacheError::Memory { frames })
     }
 
     /// Some are in.
     pub(super) fn any(&self) -> bool {
         self.count > 0
+    }
+
+    /// How many are in.
+    pub(super) fn len(&self) -> usize {
+        self.count
     }
 
     pub(super) fn has(&self, frame: Frame) -> bool {
@@ -64,5 +73,18 @@ mod tests {
         assert_eq!((set.take(64), set.take(64)), (true, false));
         assert!(set.any());
         assert!(set.take(0) && !set.any());
+    }
+
+    #[test]
+    fn one_without_room_gets_it_later_and_keeps_what_is_in() {
+        let mut set = FrameSet::default();
+        assert_eq!((set.any(), set.len(), set.bytes()), (false, 0, 0));
+        set.grow(65).unwrap();
+        set.put(64);
+        set.grow(1).unwrap();
+        set.grow(200).unwrap();
+        set.put(199);
+        assert!(set.has(64) && set.has(199) && !set.has(65));
+        assert_eq!(set.len(), 2);
     }
 }

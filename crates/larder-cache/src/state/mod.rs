@@ -44,6 +44,9 @@ use partitions::{Partitions, SHARED};
 use rule::{CacheRule, named_or_default};
 use unsynced::Unsynced;
 
+/// Frames that the list of [passed](DirtyBlocks::passed) ones has room for between two evictions. An eviction rarely passes more.
+const MOST_PASSED: usize = 1024;
+
 /// A block that must come into memory, and why.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Miss {
@@ -134,6 +137,9 @@ impl State {
             self.void(uses, since);
         }
         let uses = &*uses;
+        if self.partitions.any_parked() {
+            self.unpark_used(table, uses);
+        }
         let marks = match mark {
             true => self.epochs.open(table),
             false => None,
@@ -165,6 +171,41 @@ impl State {
             for used in uses.iter().filter(|used| used.frame != Use::MANY) {
                 self.report(used.key, used.request, AccessKind::Read, true);
             }
+        }
+    }
+
+    /// The rules look again at blocks that were used, before they learn of the uses.
+    #[cold]
+    fn unpark_used(&mut self, table: &Table, uses: &[Use]) {
+        for used in uses.iter().filter(|used| used.frame != Use::MANY) {
+            if self.partitions.is_parked(used.frame) && table.frames().key(used.frame) == used.key {
+                self.unpark(table, used.key, used.frame);
+            }
+        }
+    }
+
+    /// The rule looks at a block's frame again, if it does not.
+    fn unpark(&mut self, table: &Table, key: Key, frame: Frame) {
+        let partition = self.partition(key.file());
+        if self.partitions.unpark(partition, frame) {
+            self.end_epoch(table);
+        }
+    }
+
+    /// The rules look at all frames again: one of them is about to be replaced, or to get another size or other blocks. Whatever must
+    /// stay then is passed once more. The epoch has ended.
+    fn unpark_all(&mut self) {
+        if !self.partitions.any_parked() {
+            return;
+        }
+        let Self {
+            dirty,
+            files,
+            partitions,
+            ..
+        } = self;
+        for (key, frame) in dirty.iter() {
+            partitions.unpark(files.get(key.file()).partition, frame);
         }
     }
 
@@ -424,6 +465,7 @@ impl State {
     /// Changes how many frames the cache has, beside those that tenants have for themselves.
     pub(crate) fn resize(&mut self, table: &Table, frames: usize) -> Result<(), CacheError> {
         self.end_epoch(table);
+        self.unpark_all();
         self.partitions.resize(frames)
     }
 
@@ -541,22 +583,15 @@ impl State {
     ) -> Option<Claimed<'c>> {
         self.end_epoch(table);
         let wanted = wanted.min(LEAVE_AT_ONCE);
-        let Victims {
-            latest,
-            others,
-            requested,
-            ..
-        } = self
-            .partitions
-            .choose(partition, table, &self.dirty, |rule, victims| {
-                rule.choose(victims, wanted);
-            });
-        if !requested.is_empty() {
-            self.dirty.request(requested);
-        }
+        let Victims { latest, others, .. } =
+            self.partitions
+                .choose(partition, table, &self.dirty, |rule, victims| {
+                    rule.choose(victims, wanted);
+                });
         self.take_out(table, partition, latest, others)
     }
 
+    /// What a rule chose leaves, and the dirty blocks that it had to pass for that are parked.
     #[inline(always)]
     fn take_out<'c>(
         &mut self,
@@ -568,6 +603,9 @@ impl State {
         if let Some(others) = others {
             self.take_out_others(table, partition, *others);
         }
+        if !self.dirty.passed().is_empty() {
+            self.park_passed(table, partition);
+        }
         let Evicted { page, shadow } = latest?;
         self.evicted(table, partition, page.frame(), shadow);
         Some(page)
@@ -575,6 +613,7 @@ impl State {
 
     #[cold]
     fn take_out_others(&mut self, table: &Table, partition: u32, others: Others<'_>) {
+        self.dirty.request(others.requested);
         for slot in others.kept {
             let frame = self.partitions.frame(partition, slot);
             let key = table.frames().key(frame);
@@ -584,6 +623,18 @@ impl State {
             self.evicted(table, partition, page.frame(), shadow);
             self.set_free(table, Some(page));
         }
+    }
+
+    /// Dirty blocks that a rule had to pass would be in the way of each eviction until they are written.
+    #[cold]
+    fn park_passed(&mut self, table: &Table, partition: u32) {
+        let Self {
+            dirty, partitions, ..
+        } = self;
+        let passed = dirty.passed();
+        partitions.park(partition, table.frames().len(), passed);
+        passed.clear();
+        passed.shrink_to(MOST_PASSED);
     }
 
     fn set_free(&mut self, table: &Table, empty: Option<Claimed<'_>>) {
@@ -622,7 +673,7 @@ impl State {
         let key = table.frames().key(frame);
         table.dirty_bits().take(frame);
         self.report_removed(key);
-        if self.make_clean(key) {
+        if self.make_clean(table, key) {
             self.files.count(key.file(), |stats| stats.discarded += 1);
         }
         self.leaves(key, !invalidated);
@@ -678,12 +729,15 @@ impl State {
     }
 
     /// Says whether it was dirty.
-    fn make_clean(&mut self, key: Key) -> bool {
-        let was = self.dirty.clean(key);
+    fn make_clean(&mut self, table: &Table, key: Key) -> bool {
+        let Some(frame) = self.dirty.clean(key) else {
+            return false;
+        };
         let opened = self.files.of(key);
-        opened.dirty -= usize::from(was);
-        self.partitions.get_mut(opened.partition).dirty -= usize::from(was);
-        was
+        opened.dirty -= 1;
+        self.partitions.get_mut(opened.partition).dirty -= 1;
+        self.unpark(table, key, frame);
+        true
     }
 
     /// What is dirty, to be written.
@@ -780,7 +834,7 @@ impl State {
                 let syncs = opened.syncs;
                 self.files
                     .count(write.key.file(), |stats| stats.written += 1);
-                self.make_clean(write.key);
+                self.make_clean(table, write.key);
                 self.unsynced.written(write.key, write.frame, syncs);
                 // The next change marks it again.
                 table.dirty_bits().take(write.frame);
@@ -852,6 +906,18 @@ impl State {
     /// The frames that hold blocks of a file, in no order.
     pub(crate) fn frames_of(&self, number: u32) -> impl Iterator<Item = Frame> {
         self.files.frames(number)
+    }
+
+    /// Opens once more each file of which something was written that no sync says is safe, or that is lost. Looks at each file.
+    pub(crate) fn open_unsynced(&mut self) -> Vec<Opening> {
+        let is_unsynced = |&number: &u32| {
+            let opened = self.files.get(number);
+            opened.dirty > 0 || opened.must_report() || self.unsynced.has(number)
+        };
+        let numbers = 0..self.files.numbers() as u32;
+        let unsynced: Vec<u32> = numbers.filter(is_unsynced).collect();
+        let open = |number| self.files.open_number(number);
+        unsynced.into_iter().map(open).collect()
     }
 
     /// One more has the file open.
@@ -930,6 +996,7 @@ impl State {
         policy: Option<&str>,
     ) -> Result<(), CacheError> {
         self.end_epoch(table);
+        self.unpark_all();
         // Before anything is made that is as large.
         self.partitions.beside_limit(tenant, frames)?;
         let most = table.frames().len();
@@ -966,6 +1033,7 @@ impl State {
             return Ok(());
         }
         self.end_epoch(table);
+        self.unpark_all();
         let blocks = self.blocks_of(table, tenant)?;
         let frames = self.partitions.share(partition)?;
         let moved = self.move_tenant(tenant, (partition, SHARED), frames, &blocks);
@@ -1024,6 +1092,7 @@ impl State {
     /// Another rule chooses among the blocks that are not of a tenant with a limit.
     pub(crate) fn set_policy(&mut self, table: &Table, name: &str) -> Result<(), CacheError> {
         self.end_epoch(table);
+        self.unpark_all();
         let names = self.partitions.names(SHARED);
         let rule = by_name(name.to_owned())(names)?;
         self.replace_rule(table, SHARED, rule)
@@ -1090,6 +1159,14 @@ impl State {
                     "{key:?} is to be written, and frame {frame} does not hold it"
                 ));
             }
+        }
+        let parked = self.partitions.parked();
+        let is_parked = |&(_, frame): &(Key, Frame)| self.partitions.is_parked(frame);
+        let dirty = self.dirty.iter().filter(is_parked).count();
+        if parked != dirty {
+            return Err(format!(
+                "{parked} frames are parked, and {dirty} of them hold a dirty block"
+            ));
         }
         let all: usize = resident.iter().sum();
         for (partition, _) in self.partitions.iter() {

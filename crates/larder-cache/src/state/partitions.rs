@@ -145,6 +145,8 @@ pub(super) struct Partitions {
     of_tenant: HashMap<TenantId, u32>,
     /// By frame: its number in the rule of its partition, if that is a tenant's. Empty as long as no tenant had a limit.
     slot_of: Vec<u32>,
+    /// Frames of dirty blocks that their rules had to pass, and do not look at. Without room until there is one.
+    parked: FrameSet,
     /// Frames of the cache.
     capacity: usize,
     /// How often a rule or a size has changed.
@@ -159,6 +161,7 @@ impl Partitions {
             all: vec![Partition::new(rule, most, None)],
             of_tenant: HashMap::new(),
             slot_of: Vec::new(),
+            parked: FrameSet::default(),
             changes: 0,
         }
     }
@@ -288,8 +291,53 @@ impl Partitions {
         }
     }
 
+    /// Some frames are parked.
+    #[inline(always)]
+    pub(super) fn any_parked(&self) -> bool {
+        self.parked.any()
+    }
+
+    /// How many frames are parked.
+    pub(super) fn parked(&self) -> usize {
+        self.parked.len()
+    }
+
+    pub(super) fn is_parked(&self, frame: Frame) -> bool {
+        self.parked.any() && self.parked.has(frame)
+    }
+
+    /// The rule does not look at frames that it had to pass, by its numbers, until they are [unparked](Self::unpark). Nothing is
+    /// called with them until then. The cache has `most` frames.
+    pub(super) fn park(&mut self, partition: u32, most: usize, slots: &[Frame]) {
+        let Self { all, parked, .. } = self;
+        let part = &mut all[partition as usize];
+        // Without memory for the set the rule passes them again.
+        if part.rule.keeps_apart() || parked.grow(most).is_err() {
+            return;
+        }
+        for &slot in slots {
+            let frame = part.frames().map_or(slot, |frames| frames[slot as usize]);
+            if !parked.has(frame) {
+                parked.put(frame);
+                part.rule.park(slot);
+            }
+        }
+    }
+
+    /// The rule looks at a frame again. Says whether it did not until now.
+    #[inline]
+    pub(super) fn unpark(&mut self, partition: u32, frame: Frame) -> bool {
+        let was = self.parked.any() && self.parked.take(frame);
+        if was {
+            let slot = self.slot(partition, frame);
+            self.get_mut(partition).rule.unpark(slot);
+        }
+        was
+    }
+
     /// A block is gone for other reasons than the rule's.
     pub(super) fn remove(&mut self, partition: u32, frame: Frame) {
+        debug_assert!(!self.is_parked(frame), "frame {frame} is parked");
         let slot = self.slot(partition, frame);
         self.get_mut(partition).rule.remove(slot);
         self.left(partition, frame);
@@ -445,7 +493,7 @@ impl Partitions {
     }
 
     /// Another rule chooses among a partition's blocks from now on, and learns of them in the order in which the former one would have let
-    /// them go. `unused` were read ahead.
+    /// them go. `unused` were read ahead. None is parked.
     pub(super) fn replace_rule(
         &mut self,
         partition: u32,
@@ -479,7 +527,7 @@ impl Partitions {
     }
 
     /// Moves blocks from one partition to another, which has room for them, and then gets so many frames. Its rule takes them for blocks
-    /// that come.
+    /// that come. None is parked.
     pub(super) fn transfer(
         &mut self,
         (from, to): (u32, u32),
@@ -504,7 +552,9 @@ impl Partitions {
         let part = |part: &Partition| {
             part.rule.bytes() + part.shadows.bytes() + slots(part) * size_of::<u32>()
         };
-        self.all.iter().map(part).sum::<usize>() + self.slot_of.capacity() * size_of::<u32>()
+        self.all.iter().map(part).sum::<usize>()
+            + self.slot_of.capacity() * size_of::<u32>()
+            + self.parked.bytes()
     }
 
     /// Of a partition with `resident` blocks, of which `dirty` are dirty. For tests.

@@ -211,6 +211,12 @@ impl Unsynced {
         lost
     }
 
+    /// A block of the file was written, and no sync says yet that it is safe.
+    pub(super) fn has(&self, file: u32) -> bool {
+        let mut here = self.here.range(Key::all_of(file));
+        here.next().is_some() || self.has_left(file)
+    }
+
     /// A block of the file was written, and left.
     pub(super) fn has_left(&self, file: u32) -> bool {
         self.left.range(Key::all_of(file)).next().is_some()

@@ -17,9 +17,11 @@ mod memory;
 mod model;
 mod open;
 mod own_policy;
+mod parked;
 mod replay;
 mod runs;
 mod saturated;
+mod sync;
 mod tenants;
 #[cfg(feature = "io-uring")]
 mod uring;

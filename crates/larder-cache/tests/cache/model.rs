@@ -26,6 +26,7 @@ enum Step {
     Write(At, u8),
     Overwrite(At, u8),
     Sync(usize),
+    SyncAll,
     WriteBack,
     Invalidate(usize),
     Truncate(At),
@@ -46,6 +47,7 @@ fn step() -> impl Strategy<Value = Step> {
         4 => (block.clone(), any::<u8>()).prop_map(|(at, byte)| Step::Write(at, byte)),
         2 => (block.clone(), any::<u8>()).prop_map(|(at, byte)| Step::Overwrite(at, byte)),
         2 => (0_usize..2).prop_map(Step::Sync),
+        1 => Just(Step::SyncAll),
         1 => Just(Step::WriteBack),
         1 => (0_usize..2).prop_map(Step::Invalidate),
         1 => block.prop_map(Step::Truncate),
@@ -132,6 +134,8 @@ proptest! {
         steps in proptest::collection::vec(step(), 1..100),
         which in 0_usize..100,
         ahead in prop_oneof![Just(0_usize), Just(4)],
+        // With all of them dirty, all that a rule has may be parked.
+        share in prop_oneof![Just(0.5), Just(1.0)],
     ) {
         let storage = Faulty::default();
         let all = rules();
@@ -141,6 +145,7 @@ proptest! {
             .most_bytes(24 * page)
             .policy(all[which % all.len()].name)
             .read_ahead(ahead)
+            .dirty_share(share)
             .build()
             .unwrap();
         let tenants = [TenantId(0), TenantId(7)];
@@ -172,6 +177,10 @@ proptest! {
                 }
                 Step::Sync(file) => if files[file].sync().is_ok() {
                     model.synced(file);
+                },
+                Step::SyncAll => if cache.sync().is_ok() {
+                    model.synced(0);
+                    model.synced(1);
                 },
                 Step::WriteBack => drop(cache.write_back()),
                 Step::Invalidate(file) => if files[file].sync().is_ok() {

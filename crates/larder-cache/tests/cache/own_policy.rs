@@ -84,6 +84,35 @@ fn the_rule_of_the_user_chooses_which_block_leaves() {
     assert_eq!((stats.hits, stats.misses), (2 * 3, 6 + 2 * 3));
 }
 
+/// It passes a dirty block again at each eviction.
+#[test]
+fn a_rule_that_parks_nothing_goes_on_as_before() {
+    let builder = builder().own_policy("stack", Stack::new);
+    let cache = builder.dirty_share(1.0).build().unwrap();
+    let file = cache.file(FileId(1)).unwrap();
+    let mut handle = cache.handle();
+    handle.read(&file, 0).unwrap();
+    for block in 1..4 {
+        handle.overwrite(&file, block).unwrap().fill(block as u8);
+    }
+    for block in 10..20 {
+        handle.read(&file, block).unwrap();
+        // A use of one that was passed.
+        assert_eq!(handle.read(&file, 2).unwrap()[0], 2);
+        handle.report();
+        assert_eq!(cache.check(), Ok(()));
+    }
+    assert_eq!((cache.stats().dirty, cache.stats().written), (3, 0));
+    file.invalidate(3..4).unwrap();
+    file.sync().unwrap();
+    for block in 20..30 {
+        handle.read(&file, block).unwrap();
+    }
+    let now = [1, 2, 3].map(|block| handle.read(&file, block).unwrap()[0]);
+    assert_eq!(now, [1, 2, 0]);
+    assert_eq!(cache.check(), Ok(()));
+}
+
 #[test]
 fn what_the_rule_refuses_the_cache_refuses() {
     let refused = |frames| Err::<Stack, _>(PolicyError::Capacity { frames, most: 2 });

@@ -77,6 +77,14 @@ struct World {
     stop: AtomicBool,
 }
 
+/// What was known of a file at some time.
+struct Known {
+    /// How many times blocks of it had been forgotten, if none were being forgotten.
+    quiet: Option<u64>,
+    /// The version of each block that was known.
+    blocks: Vec<Option<u64>>,
+}
+
 /// Whose files may have blocks for themselves.
 fn tenant(file: usize) -> TenantId {
     TenantId(file as u32)
@@ -271,7 +279,8 @@ impl World {
                 }
             }
             78..84 => return self.sync(file),
-            84..86 => drop(self.cache.write_back()),
+            84..85 => drop(self.cache.write_back()),
+            85..86 => return self.sync_all(),
             86..88 => drop(on.write_back()),
             88..90 => drop(self.cache.maintain()),
             90..91 => self.tune(rng),
@@ -415,23 +424,57 @@ impl World {
         self.forgets[file].ended.fetch_add(1, SeqCst);
     }
 
-    /// What was known before is promised when it succeeds, unless something was forgotten meanwhile. The file, if it is lost.
-    fn sync(&self, file: usize) -> Option<usize> {
+    /// What is known of a file's blocks.
+    fn known(&self, file: usize) -> Known {
         let quiet = self.forgets[file].quiet();
-        let all = &self.blocks[file];
         let known = |is: &Version| is.known.load(SeqCst).then(|| is.now.load(SeqCst));
-        let before: Vec<Option<u64>> = all.iter().map(known).collect();
+        let blocks = self.blocks[file].iter().map(known).collect();
+        Known { quiet, blocks }
+    }
+
+    /// What was known before a sync that succeeded is promised, unless something was forgotten meanwhile.
+    fn promise(&self, file: usize, before: Known) {
+        if self.is_lost[file].load(SeqCst) {
+            self.wrong(file, 0, "the file is lost, and a sync does not say so");
+        }
+        let Known { quiet, blocks } = before;
+        if quiet.is_some() && self.forgets[file].quiet() == quiet {
+            for (is, version) in self.blocks[file].iter().zip(blocks) {
+                is.promised.fetch_max(version.unwrap_or(0), SeqCst);
+            }
+        }
+    }
+
+    /// [`sync`](Self::sync), of all files with one call. A file that is lost.
+    fn sync_all(&self) -> Option<usize> {
+        let before: Vec<Known> = (0..FILES).map(|file| self.known(file)).collect();
+        let error = match self.cache.sync() {
+            Ok(()) => {
+                self.syncs.fetch_add(1, SeqCst);
+                for (file, before) in before.into_iter().enumerate() {
+                    self.promise(file, before);
+                }
+                return None;
+            }
+            Err(error) => error,
+        };
+        if self.alone {
+            (0..FILES).for_each(|file| self.look_for_lost(file));
+        }
+        match error {
+            CacheError::Lost { file } => Some(file.0 as usize),
+            CacheError::Write { .. } | CacheError::Sync { .. } => None,
+            error => self.wrong(0, 0, &error.to_string()),
+        }
+    }
+
+    /// What was known before is promised when it succeeds. The file, if it is lost.
+    fn sync(&self, file: usize) -> Option<usize> {
+        let before = self.known(file);
         match self.files[file].sync() {
             Ok(()) => {
-                if self.is_lost[file].load(SeqCst) {
-                    self.wrong(file, 0, "the file is lost, and a sync does not say so");
-                }
                 self.syncs.fetch_add(1, SeqCst);
-                if quiet.is_some() && self.forgets[file].quiet() == quiet {
-                    for (is, version) in all.iter().zip(before) {
-                        is.promised.fetch_max(version.unwrap_or(0), SeqCst);
-                    }
-                }
+                self.promise(file, before);
                 None
             }
             Err(
