@@ -10,6 +10,8 @@ use super::{Format, Kind, ReadOptions, Record, SimError, Trace};
 
 /// Records of a chunk. 4 MiB of block numbers: small enough for a CPU's cache, large enough to amortise the work for each chunk.
 const CHUNK: usize = 1 << 20;
+/// Records that are numbered at once, so that the loads of their slots overlap.
+const GROUP: usize = 32;
 
 /// A part of a trace.
 #[derive(Debug, Default)]
@@ -73,11 +75,26 @@ pub struct Counts {
     /// Most bytes of a use; 0 where the trace has no sizes.
     #[serde(default)]
     pub most_bytes: u32,
-    /// FNV-1a over the dense numbers, requests and kinds: equal traces have equal ones.
+    /// A polynomial of the dense numbers, requests and kinds, modulo 2^64: equal traces have equal ones.
     pub checksum: u64,
 }
 
 impl Counts {
+    /// Adds records to the checksum. Four at a time are one step of it, so that their products do not wait for each other.
+    #[inline]
+    fn check(&mut self, words: &[u64]) {
+        const BASE: u64 = 0x9e37_79b9_7f4a_7c15;
+        const SQUARE: u64 = BASE.wrapping_mul(BASE);
+        let step = |sum: u64, factor: u64, word: u64| sum.wrapping_mul(factor).wrapping_add(word);
+        let (fours, rest) = words.as_chunks();
+        let mut sum = self.checksum;
+        for &[a, b, c, d] in fours {
+            let words = step(step(a, BASE, b), SQUARE, step(c, BASE, d));
+            sum = step(sum, SQUARE.wrapping_mul(SQUARE), words);
+        }
+        self.checksum = rest.iter().fold(sum, |sum, &word| step(sum, BASE, word));
+    }
+
     /// Counts a trace to its end and keeps only the blocks' numbers.
     ///
     /// # Errors
@@ -85,17 +102,24 @@ impl Counts {
     pub fn of(mut trace: Trace, mut progress: impl FnMut(&Trace)) -> Result<Self, SimError> {
         let name = trace.name().to_owned();
         let mut loader = Loader::of(&trace);
-        let mut records = Vec::new();
         let mut more = true;
         while more {
-            records.clear();
-            more = trace.fill(&mut records)?;
-            loader.add(&name, &records, |_| Ok(()))?;
+            more = trace.step()?;
+            loader.add(&name, trace.records(), |_| Ok(()))?;
             progress(&trace);
         }
         Ok(loader.finish().1)
     }
 }
+
+/// A record in the checksum.
+#[inline]
+fn word_of(block: u32, request: u32, kind: Kind) -> u64 {
+    (u64::from(block) | u64::from(request) << 32) ^ (kind as u64) << 30
+}
+
+/// There is no memory for the records of a chunk.
+struct NoRoom;
 
 /// Makes chunks from records.
 #[derive(Debug)]
@@ -165,29 +189,31 @@ impl Loader {
         records: &[Record],
         mut done: impl FnMut(Chunk) -> Result<(), SimError>,
     ) -> Result<(), SimError> {
-        let full = |why: &str| SimError::TooMuch {
+        let full = |NoRoom| SimError::TooMuch {
             trace: trace.to_owned(),
-            fault: format!("{why}; take a part of it with --limit"),
+            fault: "no memory for more requests; take a part of it with --limit".to_owned(),
         };
-        for group in records.chunks(16) {
+        for group in records.chunks(GROUP) {
             self.sum ^= u64::from(self.interner.warm(group.iter().map(|r| r.block)));
-            for record in group {
-                let mut record = *record;
-                if self.apart {
-                    record.request = self.last_request.map_or(0, |n| n.wrapping_add(1));
+            let mut blocks = [0; GROUP];
+            for (block, record) in blocks.iter_mut().zip(group) {
+                *block = self
+                    .interner
+                    .number(record.block)
+                    .ok_or_else(|| self.interner.full(trace))?;
+                self.originals.see(*block, record.block);
+            }
+            let blocks = &blocks[..group.len()];
+            let whole = self.push_reads(blocks, group).map_err(full)?;
+            let rest = if whole { &[] } else { group };
+            for (&block, record) in blocks.iter().zip(rest) {
+                self.push(block, record).map_err(full)?;
+                if let Some(chunk) = self.take_full() {
+                    done(chunk)?;
                 }
-                let Some(block) = self.interner.number(record.block) else {
-                    return Err(self.interner.full(trace));
-                };
-                self.originals.see(block, record.block);
-                if self.chunk.blocks.is_empty() {
-                    self.begin(record.request)
-                        .map_err(|()| full("no memory for more requests"))?;
-                }
-                self.push(block, &record);
-                if self.chunk.blocks.len() == CHUNK {
-                    done(self.take())?;
-                }
+            }
+            if let Some(chunk) = self.take_full() {
+                done(chunk)?;
             }
         }
         self.room(trace, 0)
@@ -203,23 +229,76 @@ impl Loader {
         room(trace, kept + self.own(), self.max_memory)
     }
 
-    fn begin(&mut self, request: u32) -> Result<(), ()> {
-        self.chunk.blocks.try_reserve_exact(CHUNK).map_err(|_| ())?;
-        self.chunk.first_request = request;
+    /// Makes room for a chunk's records if it has none yet.
+    fn begin(&mut self, record: &Record) -> Result<(), NoRoom> {
+        if self.chunk.blocks.is_empty() {
+            self.chunk
+                .blocks
+                .try_reserve_exact(CHUNK)
+                .map_err(|_| NoRoom)?;
+            self.chunk.first_request = self.request_of(record);
+        }
         Ok(())
     }
 
+    /// The number of a record's request that comes next.
+    fn request_of(&self, record: &Record) -> u32 {
+        match self.apart {
+            true => self.last_request.map_or(0, |n| n.wrapping_add(1)),
+            false => record.request,
+        }
+    }
+
+    /// Adds records of which each only reads and is a request of its own, the next by number: most traces have no others. Returns
+    /// whether they are such and fit in the chunk; else nothing is added.
     #[inline]
-    fn push(&mut self, block: u32, record: &Record) {
+    fn push_reads(&mut self, blocks: &[u32], records: &[Record]) -> Result<bool, NoRoom> {
+        let Some(first) = records.first() else {
+            return Ok(true);
+        };
+        self.begin(first)?;
+        let chunk = &mut self.chunk;
+        let n = chunk.blocks.len();
+        let from = chunk.first_request.wrapping_add(n as u32);
+        let mut plain =
+            chunk.requests.is_empty() && chunk.kinds.is_empty() && n + blocks.len() <= CHUNK;
+        let mut most_bytes = self.counts.most_bytes;
+        for (n, record) in records.iter().enumerate() {
+            let next = self.apart || record.request == from.wrapping_add(n as u32);
+            plain &= next && record.kind == Kind::Read;
+            most_bytes = most_bytes.max(record.bytes);
+        }
+        if !plain {
+            return Ok(false);
+        }
+        chunk.blocks.extend_from_slice(blocks);
+        let counts = &mut self.counts;
+        let uses = blocks.len() as u64;
+        counts.uses += uses;
+        counts.requests += uses - u64::from(self.last_request == Some(from));
+        counts.most_bytes = most_bytes;
+        let mut words = [0; GROUP];
+        for (n, (word, &block)) in words.iter_mut().zip(blocks).enumerate() {
+            *word = word_of(block, from.wrapping_add(n as u32), Kind::Read);
+        }
+        counts.check(&words[..blocks.len()]);
+        self.last_request = Some(from.wrapping_add(blocks.len() as u32 - 1));
+        Ok(true)
+    }
+
+    /// Adds any record.
+    fn push(&mut self, block: u32, record: &Record) -> Result<(), NoRoom> {
+        self.begin(record)?;
+        let request = self.request_of(record);
         let chunk = &mut self.chunk;
         let n = chunk.blocks.len();
         if !chunk.requests.is_empty() {
-            chunk.requests.push(record.request);
-        } else if record.request != chunk.first_request.wrapping_add(n as u32) {
+            chunk.requests.push(request);
+        } else if request != chunk.first_request.wrapping_add(n as u32) {
             chunk
                 .requests
                 .extend((0..n).map(|n| chunk.first_request.wrapping_add(n as u32)));
-            chunk.requests.push(record.request);
+            chunk.requests.push(request);
         }
         if !chunk.kinds.is_empty() {
             chunk.kinds.push(record.kind);
@@ -229,8 +308,8 @@ impl Loader {
         }
         chunk.blocks.push(block);
         let counts = &mut self.counts;
-        counts.requests += u64::from(self.last_request != Some(record.request));
-        self.last_request = Some(record.request);
+        counts.requests += u64::from(self.last_request != Some(request));
+        self.last_request = Some(request);
         match record.kind {
             Kind::Read | Kind::Write => {
                 counts.uses += 1;
@@ -240,10 +319,12 @@ impl Loader {
             Kind::Readahead => counts.readahead += 1,
             Kind::Remove => counts.removed += 1,
         }
-        let word = u64::from(block) | (u64::from(record.request) << 32);
-        counts.checksum = (counts.checksum ^ word ^ ((record.kind as u64) << 30))
-            .wrapping_mul(0x0100_0000_01b3)
-            .rotate_left(23);
+        counts.check(&[word_of(block, request, record.kind)]);
+        Ok(())
+    }
+
+    fn take_full(&mut self) -> Option<Chunk> {
+        (self.chunk.blocks.len() == CHUNK).then(|| self.take())
     }
 
     fn take(&mut self) -> Chunk {
@@ -426,14 +507,12 @@ impl Loaded {
                 .map(|to| Arc::new(Spill::new(trace.name(), to))),
             ..Self::new(trace.name())
         };
-        let mut records = Vec::new();
         loop {
-            records.clear();
-            let more = trace.fill(&mut records)?;
+            let more = trace.step()?;
             let Self {
                 name, held, kept, ..
             } = &mut loaded;
-            loader.add(name, &records, |chunk| {
+            loader.add(name, trace.records(), |chunk| {
                 *kept += chunk.bytes();
                 held.push(Held::new(chunk));
                 Ok(())
@@ -530,5 +609,111 @@ impl Loaded {
     pub(super) fn overflow(&self, more: u64) -> Option<Arc<Spill>> {
         let fits = self.kept.saturating_add(more) <= self.max_memory;
         self.spill.clone().filter(|_| !fits)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    /// By how much the request's number is larger than the one before, and what is done.
+    type Step = (u32, Kind);
+
+    /// Mostly reads, each a request of its own; now and then something else.
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let by = prop_oneof![300 => Just(1_u32), 1 => Just(0), 1 => Just(7)];
+        let kind = prop_oneof![
+            300 => Just(Kind::Read),
+            1 => Just(Kind::Write),
+            1 => Just(Kind::Readahead),
+            1 => Just(Kind::Remove)
+        ];
+        vec((by, kind), 1..2000)
+    }
+
+    /// The same records with as many reads before them that the last of those and the first of these are in one chunk or not.
+    fn records(plain: usize, steps: &[Step]) -> Vec<Record> {
+        let mut request = u32::MAX - 1_000; // the numbers wrap
+        let reads = core::iter::repeat_n((1, Kind::Read), plain);
+        let record = |(n, (by, kind)): (usize, Step)| {
+            request = request.wrapping_add(by);
+            Record {
+                block: (n * n % 997) as u64,
+                request,
+                bytes: n as u32 % 4096,
+                kind,
+                ..Record::default()
+            }
+        };
+        let all = reads.chain(steps.iter().copied());
+        all.enumerate().map(record).collect()
+    }
+
+    /// Adds the records in pieces of these lengths, and then the rest. Returns what the chunks say of each, and the counts.
+    fn load(
+        mut loader: Loader,
+        records: &[Record],
+        lengths: &[usize],
+    ) -> (Vec<(u32, u32, Kind)>, Counts) {
+        let mut all = Vec::new();
+        let mut see = |chunk: Chunk| {
+            assert!(chunk.blocks.len() <= CHUNK);
+            chunk.for_each(|block, request, kind| all.push((block, request, kind)));
+            Ok(())
+        };
+        let mut rest = records;
+        for &length in lengths {
+            let (piece, behind) = rest.split_at(length.min(rest.len()));
+            loader.add("pieces", piece, &mut see).unwrap();
+            rest = behind;
+        }
+        loader.add("pieces", rest, &mut see).unwrap();
+        let (last, counts) = loader.finish();
+        last.map_or(Ok(()), see).unwrap();
+        (all, counts)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+        #[test]
+        fn chunks_have_each_record_however_they_come(
+            apart in any::<bool>(),
+            plain in prop_oneof![3 => 0..100_usize, 1 => CHUNK - 50..CHUNK + 50],
+            steps in steps(),
+            lengths in vec(0..100_usize, 0..100),
+        ) {
+            let records = records(plain, &steps);
+            let loader = || Loader { apart, ..Loader::new() };
+            let (whole, counts) = load(loader(), &records, &[]);
+            let mut numbers = Interner::new();
+            let expected = |(n, r): (u32, &Record)| {
+                let request = if apart { n } else { r.request };
+                (numbers.number(r.block).unwrap(), request, r.kind)
+            };
+            let expected: Vec<_> = (0..).zip(&records).map(expected).collect();
+            prop_assert!(whole == expected);
+            prop_assert!(load(loader(), &records, &lengths) == (whole, counts), "in pieces");
+            let of = |kind| records.iter().filter(|r| r.kind == kind).count() as u64;
+            prop_assert_eq!(
+                [counts.uses, counts.writes, counts.readahead, counts.removed],
+                [of(Kind::Read) + of(Kind::Write), of(Kind::Write), of(Kind::Readahead), of(Kind::Remove)]
+            );
+            let mut requests: Vec<u32> = expected.iter().map(|&(_, request, _)| request).collect();
+            requests.dedup();
+            prop_assert_eq!(counts.requests, requests.len() as u64);
+            let is_use = |r: &&Record| matches!(r.kind, Kind::Read | Kind::Write);
+            let most = records.iter().filter(is_use).map(|r| r.bytes).max();
+            prop_assert_eq!(counts.most_bytes, most.unwrap_or(0));
+            let at = records.len() / 2;
+            let kind = if records[at].kind == Kind::Read { Kind::Write } else { Kind::Read };
+            let changed = [Record { kind, ..records[at] }, Record { block: records[0].block, ..records[at] }];
+            for record in changed.into_iter().filter(|record| *record != records[at]) {
+                let mut other = records.clone();
+                other[at] = record;
+                prop_assert_ne!(load(loader(), &other, &[]).1.checksum, counts.checksum);
+            }
+        }
     }
 }

@@ -5,7 +5,7 @@ use super::input::Input;
 use super::sink::Sink;
 
 /// Approximate number of records of a step.
-pub(super) const BATCH: usize = 4096;
+pub(super) const BATCH: usize = 512;
 
 /// The reader of a format.
 pub(super) trait Parser: Send {

@@ -57,6 +57,22 @@ impl Sink {
         self.request = self.request.wrapping_add(1);
     }
 
+    /// Requests that read: times, numbers of their own, bytes.
+    #[inline]
+    pub(super) fn objects(&mut self, objects: impl ExactSizeIterator<Item = (u64, u64, u32)>) {
+        let first = self.request;
+        self.request = first.wrapping_add(objects.len() as u32);
+        let objects = objects.enumerate();
+        self.records
+            .extend(objects.map(|(n, (time, block, bytes))| Record {
+                block,
+                time,
+                request: first.wrapping_add(n as u32),
+                bytes,
+                ..Record::default()
+            }));
+    }
+
     /// A request for `count` blocks from `first` on.
     pub(super) fn blocks(&mut self, first: u64, count: u64, about: About) -> Result<(), String> {
         if count > MOST_BLOCKS {

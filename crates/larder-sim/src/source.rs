@@ -146,18 +146,28 @@ impl Trace {
     /// # Errors
     /// [`SimError`] with the line or byte. The records before it have been added.
     pub fn fill(&mut self, records: &mut Vec<Record>) -> Result<bool, SimError> {
+        let more = self.step();
+        records.extend_from_slice(self.records());
+        more
+    }
+
+    /// Reads the next [`records`](Self::records), some thousands at a time; false when there are no more.
+    ///
+    /// # Errors
+    /// As for [`fill`](Self::fill).
+    pub(super) fn step(&mut self) -> Result<bool, SimError> {
+        self.sink.records.clear();
         if self.over {
             return Ok(false);
         }
-        self.sink.records.clear();
         let more = self.parser.step(&mut self.input, &mut self.sink);
         let room = usize::try_from(self.limit - self.given).unwrap_or(usize::MAX);
-        let take = self.sink.records.len().min(room);
-        records.extend_from_slice(&self.sink.records[..take]);
-        self.given += take as u64;
+        self.sink.records.truncate(room);
+        let taken = self.sink.records.len();
+        self.given += taken as u64;
         if self.given == self.limit {
             self.over = true;
-            return Ok(take > 0);
+            return Ok(taken > 0);
         }
         if !more? {
             self.over = true;
@@ -167,9 +177,14 @@ impl Trace {
                     bytes: self.input.offset(),
                 });
             }
-            return Ok(take > 0);
+            return Ok(taken > 0);
         }
         Ok(true)
+    }
+
+    /// What the latest [`step`](Self::step) has read.
+    pub(super) fn records(&self) -> &[Record] {
+        &self.sink.records
     }
 
     /// The format, given or detected; none for a workload.

@@ -1,57 +1,50 @@
 //! oracleGeneral: libCacheSim's records of 24 bytes, low byte first: u32 time in seconds, u64 object, u32 size, i64 request
 //! at which the object is used next (-1 if never). Source: libCacheSim, `doc/` and its sample traces.
 
-use super::super::sink::{About, Sink};
+use super::super::sink::Sink;
 use super::Piece;
 
 pub(crate) struct OracleGeneral;
 
+/// Bytes of a record.
+const WIDTH: usize = 24;
+
+/// Time, object, size, next use.
+#[inline]
+fn fields(bytes: &[u8; WIDTH]) -> (u32, u64, u32, i64) {
+    let (words, _) = bytes.as_chunks();
+    let word = |at: usize| u32::from_le_bytes(words[at]);
+    let long = |at| u64::from(word(at)) | u64::from(word(at + 1)) << 32;
+    (word(0), long(1), word(3), long(4).cast_signed())
+}
+
 impl Piece for OracleGeneral {
     fn width(&self) -> usize {
-        24
+        WIDTH
     }
 
-    #[inline]
     fn read(&mut self, bytes: &[u8], sink: &mut Sink) -> Result<(), String> {
-        let bytes: &[u8; 24] = bytes.try_into().map_err(|_| "not 24 bytes".to_owned())?;
-        let [
-            t0,
-            t1,
-            t2,
-            t3,
-            i0,
-            i1,
-            i2,
-            i3,
-            i4,
-            i5,
-            i6,
-            i7,
-            s0,
-            s1,
-            s2,
-            s3,
-            n0,
-            n1,
-            n2,
-            n3,
-            n4,
-            n5,
-            n6,
-            n7,
-        ] = *bytes;
-        let next = i64::from_le_bytes([n0, n1, n2, n3, n4, n5, n6, n7]);
-        if next < -1 {
-            return Err(format!(
-                "the next access is {next}; it must be -1 or the number of a request: this is no oracleGeneral trace"
-            ));
+        self.read_all(bytes, sink).map_err(|(_, why)| why)
+    }
+
+    /// All at once, since this is the format of large traces.
+    fn read_all(&mut self, bytes: &[u8], sink: &mut Sink) -> Result<(), (usize, String)> {
+        let (records, _) = bytes.as_chunks();
+        let wrong = records.iter().position(|bytes| fields(bytes).3 < -1);
+        let right = &records[..wrong.unwrap_or(records.len())];
+        sink.objects(right.iter().map(|bytes| {
+            let (time, block, size, _) = fields(bytes);
+            (u64::from(time), block, size)
+        }));
+        match wrong {
+            None => Ok(()),
+            Some(at) => Err((
+                at * WIDTH,
+                format!(
+                    "the next access is {}; it must be -1 or the number of a request: this is no oracleGeneral trace",
+                    fields(&records[at]).3
+                ),
+            )),
         }
-        let about = About {
-            time: u64::from(u32::from_le_bytes([t0, t1, t2, t3])),
-            ..About::default()
-        };
-        let block = u64::from_le_bytes([i0, i1, i2, i3, i4, i5, i6, i7]);
-        sink.object(block, u32::from_le_bytes([s0, s1, s2, s3]), about);
-        Ok(())
     }
 }

@@ -13,6 +13,15 @@ pub(crate) trait Piece: Send {
     /// Reads it; `bytes` is exactly that long.
     fn read(&mut self, bytes: &[u8], sink: &mut Sink) -> Result<(), String>;
 
+    /// Reads whole records. An error comes with the byte where its record begins; those before it have been read.
+    fn read_all(&mut self, bytes: &[u8], sink: &mut Sink) -> Result<(), (usize, String)> {
+        let width = self.width();
+        for (n, bytes) in bytes.chunks_exact(width).enumerate() {
+            self.read(bytes, sink).map_err(|why| (n * width, why))?;
+        }
+        Ok(())
+    }
+
     /// The number of records in the header.
     fn promised(&self) -> Option<u64> {
         None
@@ -39,11 +48,8 @@ impl<P: Piece> Parser for Pieces<P> {
         let mut fault = None;
         let pieces = input.pieces(width, BATCH)?;
         let whole = pieces.len();
-        for (n, bytes) in pieces.chunks_exact(width).enumerate() {
-            if let Err(why) = self.piece.read(bytes, sink) {
-                fault = Some((from + (n * width) as u64, why));
-                break;
-            }
+        if let Err((at, why)) = self.piece.read_all(pieces, sink) {
+            fault = Some((from + at as u64, why));
         }
         self.read += (whole / width) as u64;
         if fault.is_none() && whole == 0 {

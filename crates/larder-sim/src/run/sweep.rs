@@ -165,12 +165,11 @@ pub fn stream(
     shared(jobs, threads, make, run, end, |send| {
         let name = trace.name().to_owned();
         let mut loader = Loader::of(&trace);
-        let (mut trace, mut records, mut more) = (trace, Vec::new(), true);
+        let (mut trace, mut more) = (trace, true);
         while more {
-            records.clear();
-            more = trace.fill(&mut records)?;
+            more = trace.step()?;
             let mut wanted = true;
-            loader.add(&name, &records, |chunk| {
+            loader.add(&name, trace.records(), |chunk| {
                 let chunk = Arc::new(chunk);
                 seen(&trace, &chunk);
                 wanted = send(chunk);
