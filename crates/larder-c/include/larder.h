@@ -2849,6 +2849,16 @@ larder_status larder_blocks_write_back(const struct larder_blocks *blocks,
                                        struct larder_error *error);
 
 /**
+ * Makes all that was written safe: writes the dirty blocks of all files, those that were freed too, and syncs each file. The first
+ * failure is returned, and the other files are synced all the same.
+ *
+ * # Safety
+ * `blocks` is NULL or a live block cache; `error` is NULL or can be written.
+ */
+larder_status larder_blocks_sync(const struct larder_blocks *blocks,
+                                 struct larder_error *error);
+
+/**
  * Reads the numbers; as larder_pool_stats_read.
  *
  * # Safety

@@ -162,6 +162,20 @@ pub unsafe extern "C" fn larder_blocks_write_back(
     unsafe { on(blocks, error, BlockCache::write_back) }
 }
 
+/// Makes all that was written safe: writes the dirty blocks of all files, those that were freed too, and syncs each file. The first
+/// failure is returned, and the other files are synced all the same.
+///
+/// # Safety
+/// `blocks` is NULL or a live block cache; `error` is NULL or can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn larder_blocks_sync(
+    blocks: *const larder_blocks,
+    error: *mut larder_error,
+) -> larder_status {
+    // SAFETY: the caller of the C function promises what this needs.
+    unsafe { on(blocks, error, BlockCache::sync) }
+}
+
 /// Numbers of a block cache. Uses that handles have not reported yet, up to 192 each, are not in them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(C)]

@@ -311,6 +311,20 @@ fn failures_of_the_storage_are_named_and_so_is_garbage() {
         disk.fails.store(0, SeqCst);
         assert_eq!(larder_blocks_file_truncate(file, 0, e), LARDER_OK);
         assert_eq!(larder_blocks_file_sync(file, e), LARDER_OK);
+        // A file that is freed before it is synced.
+        let closed = made(|out, e| larder_blocks_file_open(blocks, 4, 0, 0, out, e));
+        assert_eq!(
+            larder_blocks_handle_write(handle, closed, 0, at, 1, null_mut(), e),
+            LARDER_OK
+        );
+        assert_eq!(larder_blocks_file_free(closed), LARDER_OK);
+        disk.fails.store(EIO, SeqCst);
+        refused(LARDER_STORAGE, "of file 4", |e| {
+            larder_blocks_sync(blocks, e)
+        });
+        disk.fails.store(0, SeqCst);
+        assert_eq!(larder_blocks_sync(blocks, e), LARDER_OK);
+        assert_eq!(disk.files.lock().unwrap()[&4][0], 7);
 
         refused(LARDER_ARGUMENT, "offset is", |e| {
             larder_blocks_handle_read(handle, file, u64::MAX, at, 2, e)
