@@ -34,13 +34,13 @@ const RETURNS: u64 = 1;
 /// bits, and so do those that come back soon after they left (S3-FIFO, SOSP 2023; 2Q, VLDB 1994; the window in which
 /// correlated touches do not count is that of Clock2Q+, arXiv 2511.21958). How large the small queue is, how long a block that
 /// left is remembered, and whether one that comes back must show that it is used more often than what it would replace (as in
-/// LIRS, SIGMETRICS 2002; loops need it), is no constant: five settings run in miniature beside the cache, each with 512 to 2048
+/// LIRS, SIGMETRICS 2002; loops need it), is no constant: five settings run in miniature beside the cache, each with 128 to 2048
 /// frames and the corresponding share of the blocks (SHARDS, FAST 2015). One of them is LRU. The cache takes over a setting that does
 /// better than its own by more than chance and by more than the move costs.
 ///
 /// Against LRU little can be lost. When the cache itself is half a miss a frame behind LRU in miniature, LRU rules for a time that
 /// doubles with each such fall, until enough is won elsewhere. So a run of u uses a frame has at most 2 + 1.5 log2(u) misses a
-/// frame more than LRU; in caches of more than 512 frames this is said of the sampled uses. Readahead, blocks that may not leave, and
+/// frame more than LRU; in caches of more than 128 frames this is said of the sampled uses. Readahead, blocks that may not leave, and
 /// uses while more than an eighth of the frames is parked are left out, and later as many misses as there were then.
 ///
 /// A block that is read ahead waits apart for its first use, until as many blocks have come as a quarter of the frames. Then it counts
@@ -59,11 +59,11 @@ const RETURNS: u64 = 1;
 /// A use that does not change the queues is shown to the miniatures once between two arrivals: repeated uses without an arrival say
 /// nothing about how long a block must be kept, and cost nothing.
 ///
-/// 9 bytes a frame in caches of less than 64 Ki frames and 11 in larger ones, half a byte for the ghosts that there may be, and 90
+/// 9 bytes a frame in caches of less than 64 Ki frames and 11 in larger ones, half a byte for the ghosts that there may be, and 22
 /// to 360 KiB for the miniatures, of which the larger belong to caches of 64 Ki frames and more. They are made when more sampled
 /// uses have been seen than half as many as each has frames: before, nothing could follow from them. A hit is two stores into the
 /// frame's state and stamp when these change, under LRU a list move; one hit in 32 (one in
-/// n/2048 in large caches, every one in caches of up to 512 frames) is also five looks into the miniatures.
+/// n/2048 in the largest caches, one in 4 in those of 512 to 2048 frames, every one up to 128) is also five looks into the miniatures.
 ///
 /// ```
 /// use larder_policy::{Adaptive, replay::Replay};

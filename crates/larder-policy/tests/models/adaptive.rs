@@ -1,7 +1,7 @@
 //! A model of the default rule as a whole, from its description: the queues in vectors, the five settings in miniature beside
-//! it, and the comparison that chooses among them. Nothing is shared with the rule; the finaliser of MurmurHash3, which says in
-//! which set of the miniatures' directory a block stands, is written again here. Up to 512 frames all blocks are sampled, and the
-//! model is for such caches only.
+//! it, and the comparison that chooses among them. Nothing is shared with the rule; the finaliser of MurmurHash3, which says whether
+//! a block is in the sample and in which set of the miniatures' directory it stands, is written again here. The model is for caches of
+//! up to 256 frames, whose settings have as many ghosts a frame as those of their miniatures.
 
 use super::drive::{Arrival, Naive, Victim};
 use super::proportions::{Queues, SETTINGS, Setting};
@@ -35,7 +35,13 @@ impl Entry {
     }
 }
 
-/// The five settings over as many frames as the cache has, and what was compared.
+/// Frames of the miniatures: up to 128 as many as the cache has, and all blocks are in the sample.
+fn sampled_frames(capacity: usize) -> usize {
+    assert!(capacity <= 256);
+    capacity.min(128)
+}
+
+/// The five settings, each over so many frames, and what was compared.
 struct Miniatures {
     queues: Vec<Queues>,
     /// By setting and frame: the entry of the block in it.
@@ -73,7 +79,6 @@ pub(crate) fn hash(mut word: u64) -> u64 {
 
 impl Miniatures {
     fn new(frames: usize) -> Self {
-        assert!(frames <= 512, "larger caches have a sample");
         Self {
             queues: SETTINGS.map(|setting| Queues::new(frames, setting)).into(),
             holds: vec![HashMap::new(); 5],
@@ -229,6 +234,7 @@ impl Miniatures {
 pub(crate) struct Adaptive {
     queues: Queues,
     miniatures: Miniatures,
+    capacity: usize,
     /// The blocks whose uses the miniatures see, by frame.
     shown: HashMap<u32, u64>,
     /// The frames that were used since a block last came: they do not see further uses that change nothing in the queues.
@@ -241,8 +247,16 @@ impl Adaptive {
         (self.miniatures.ruling, self.miniatures.switches)
     }
 
+    /// The lower half of the hash is as small as the sample is beside all blocks.
+    fn is_sampled(&self, block: u64) -> bool {
+        let share = sampled_frames(self.capacity) as f64 / self.capacity as f64;
+        ((hash(block) as u32) as f64) < share * 2_f64.powi(32)
+    }
+
     fn learn(&mut self, block: u64, own: Option<bool>) {
-        if let Some(setting) = self.miniatures.access(block, own) {
+        if self.is_sampled(block)
+            && let Some(setting) = self.miniatures.access(block, own)
+        {
             self.queues.set(setting);
         }
     }
@@ -253,7 +267,8 @@ impl Naive for Adaptive {
     fn new(capacity: usize) -> Self {
         Self {
             queues: Queues::new(capacity, SETTINGS[0]),
-            miniatures: Miniatures::new(capacity),
+            miniatures: Miniatures::new(sampled_frames(capacity)),
+            capacity,
             shown: HashMap::new(),
             seen: HashSet::new(),
         }
@@ -266,7 +281,9 @@ impl Naive for Adaptive {
         returns.into()
     }
     fn insert(&mut self, frame: u32, arrival: Arrival) {
-        self.shown.insert(frame, arrival.block);
+        if self.is_sampled(arrival.block) {
+            self.shown.insert(frame, arrival.block);
+        }
         self.seen.clear();
         if !arrival.ahead {
             self.seen.insert(frame);
@@ -297,7 +314,8 @@ impl Naive for Adaptive {
     /// The pages stay where they are; what was remembered and learnt is lost, and pages of before are not shown any more.
     fn resize(&mut self, capacity: usize) {
         self.queues.resize(capacity);
-        self.miniatures = Miniatures::new(capacity);
+        self.miniatures = Miniatures::new(sampled_frames(capacity));
+        self.capacity = capacity;
         self.shown.clear();
     }
 }
