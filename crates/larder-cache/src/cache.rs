@@ -194,21 +194,6 @@ impl BlockCache {
         self.shared.state().tenant_stats(tenant)
     }
 
-    /// How many blocks of a tenant's files are dirty: the same number as in [`tenant_stats`](Self::tenant_stats). Looks at no file where
-    /// the tenant has a [limit](Self::limit_tenant), so it may be asked at each write.
-    ///
-    /// ```
-    /// # use larder_cache::{BlockCache, FileId, MemoryStorage, TenantId};
-    /// let cache = BlockCache::builder(MemoryStorage::default()).build()?;
-    /// let file = cache.file_of(FileId(1), TenantId(7))?;
-    /// cache.handle().overwrite(&file, 0)?.fill(1);
-    /// assert_eq!((cache.tenant_dirty(TenantId(7)), cache.tenant_dirty(TenantId(8))), (1, 0));
-    /// # Ok::<(), larder_cache::CacheError>(())
-    /// ```
-    pub fn tenant_dirty(&self, tenant: TenantId) -> usize {
-        self.shared.state().tenant_dirty(tenant)
-    }
-
     /// [`tenant_stats`](Self::tenant_stats), after which nothing is known of the tenant's files that are neither open
     /// nor have blocks in memory. Without other files the tenant takes no memory any more. Uses of such files that
     /// handles report later count for the tenant again.

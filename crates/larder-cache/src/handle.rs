@@ -566,6 +566,72 @@ impl CacheHandle {
         self.change(file, index, Reason::Write, end)
     }
 
+    /// Writes `bytes` at `offset`, if that can be done at once: it waits for no thread that has a block, and makes no call of the storage.
+    /// It writes all blocks of the range, or none. If it returns false, every block holds what it held, and none is dirty that was not.
+    /// The file ends with the bytes or later, as [`write_until`](Self::write_until) says it. All blocks are used by one
+    /// [request](Self::request).
+    ///
+    /// It returns false if
+    ///
+    /// - a block is held, by this thread or another one, or on its way from or to the storage;
+    /// - a block is not in memory, and the file has bytes of it that are not written;
+    /// - more than [`dirty_share`](crate::BlockCacheBuilder::dirty_share) of the cache would be dirty, or the rule asks for write-back;
+    /// - too few frames are free or hold a clean block that no thread has. Then blocks that were not in memory may count as missed;
+    /// - the range has more than 512 blocks.
+    ///
+    /// A thread that may wait writes with [`write_until`](Self::write_until) and [`overwrite_until`](Self::overwrite_until) then. This
+    /// takes the cache's lock once, and once more for each block that was not in memory.
+    ///
+    /// ```
+    /// # use larder_cache::{BlockCache, FileId, MemoryStorage};
+    /// # let cache = BlockCache::builder(MemoryStorage::default()).build()?;
+    /// let file = cache.open_at(FileId(1), 0)?;
+    /// let mut handle = cache.handle();
+    /// assert!(handle.try_write_at(&file, 0, b"hello")?);
+    /// let held = handle.read(&file, 0)?;
+    /// assert!(!handle.try_write_at(&file, 5, b", world")?);
+    /// drop(held);
+    /// assert!(handle.try_write_at(&file, 5, b", world")?);
+    /// assert_eq!(&handle.read(&file, 0)?[..12], b"hello, world");
+    /// assert_eq!(file.end(), Some(12));
+    /// # Ok::<(), larder_cache::CacheError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`CacheError::Index`], [`CacheError::Foreign`].
+    pub fn try_write_at(
+        &mut self,
+        file: &CachedFile,
+        offset: u64,
+        bytes: &[u8],
+    ) -> Result<bool, CacheError> {
+        let size = self.shared.block_size() as u64;
+        let end = offset.saturating_add(bytes.len() as u64);
+        let mut blocks = offset / size..end.div_ceil(size);
+        self.first_of(file, &blocks)?;
+        if bytes.is_empty() {
+            return Ok(true);
+        }
+        let (shared, number) = (file.shared(), file.number());
+        let len = blocks.end - blocks.start;
+        Ok(self.request(|handle| {
+            let is_here = |index| shared.table().find(Key::new(number, index)).is_some();
+            if !blocks.all(is_here) {
+                // A miss comes behind what was used before.
+                handle.report();
+            }
+            let Some(here) = shared.try_write(number, offset, bytes, handle.number()) else {
+                return false;
+            };
+            handle.turn += len;
+            handle.reported += len;
+            for (key, frame) in here {
+                handle.note(frame, key);
+            }
+            true
+        }))
+    }
+
     fn change<'f>(
         &mut self,
         file: &'f CachedFile,

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Duration;
 
-use larder_cache::{BlockRef, CacheError, CacheHandle, CachedFile, TenantId};
+use larder_cache::{BlockRef, CacheError, CacheHandle, CachedFile};
 use parking_lot::{RwLockReadGuard, RwLockWriteGuard};
 use rustix::fs::{FallocateFlags, Mode as Permissions, SeekFrom};
 use rustix::io::Errno;
@@ -14,7 +14,6 @@ use rustix::io::Errno;
 use crate::filesystem::{FileSystem, STARTERS, errno};
 use crate::inode::{Inode, Opened, Ours};
 use crate::options::Coherence;
-use crate::source::{in_place, refuse};
 use crate::system::Sys;
 use crate::transport::BackingId;
 
@@ -26,7 +25,6 @@ pub(crate) struct OpenFile {
     pub(crate) opened: Arc<Opened>,
     /// This opener's own, so that it learns of failed writes by itself.
     cached: CachedFile,
-    tenant: TenantId,
     /// Keeps the kernel's number of the source's file.
     pub(crate) passthrough: OnceLock<Arc<BackingId>>,
 }
@@ -245,7 +243,6 @@ impl FileSystem {
                     inode: Arc::clone(inode),
                     opened,
                     cached,
-                    tenant: self.tenant(inode),
                     passthrough: OnceLock::new(),
                 }))
             };
@@ -393,16 +390,10 @@ impl FileSystem {
         let size = inode.size.load(Ordering::Acquire);
         let offset = if appends { size } else { write.offset };
         let end = offset + len;
-        let block = self.cache.block_size() as u64;
-        let blocks = offset / block..end.div_ceil(block);
-        let bytes = blocks.start * block..blocks.end * block;
-        let backing = &file.opened.backing;
-        let fits = self.dirties(blocks.end - blocks.start, file.tenant);
         // A hole before it takes no room.
         let grows = end.saturating_sub(size.max(offset));
         if !may_wait {
-            let grown = grows == 0 || self.try_reserve(grows);
-            if !fits || backing.are_moving(&bytes) || !grown {
+            if grows > 0 && !self.try_reserve(grows) {
                 return Ok(None);
             }
         } else if grows > 0 && !self.reserve(grows) {
@@ -411,25 +402,12 @@ impl FileSystem {
         self.changes(inode);
         let (data, cached) = (write.data, &file.cached);
         let written = match may_wait {
-            true => {
-                // A write that must not wait keeps off.
-                let _moving = backing.moving(bytes);
-                self.write_blocks(handle, cached, offset, data, size, false)
-            }
-            false => {
-                match in_place(|| self.write_blocks(handle, cached, offset, data, size, true)) {
-                    // The file does not grow: one that appends begins at the same place again.
-                    ((0, _), true) => return Ok(None),
-                    // An edge left the cache since the look at it. Others have seen what is written, so it is not written again.
-                    ((done, _), true) => {
-                        let (at, rest) = (offset + done as u64, &data[done..]);
-                        let (more, result) =
-                            self.write_blocks(handle, cached, at, rest, size, false);
-                        (done + more, result)
-                    }
-                    (written, false) => written,
-                }
-            }
+            true => self.write_blocks(handle, cached, offset, data, size),
+            false => match handle.try_write_at(cached, offset, data) {
+                Ok(true) => (data.len(), Ok(())),
+                Ok(false) => return Ok(None),
+                Err(error) => (0, Err(error)),
+            },
         };
         let done = match written {
             (0, Err(error)) => return Err(errno(&error)),
@@ -448,26 +426,7 @@ impl FileSystem {
         Ok(Some(done))
     }
 
-    /// Whether the first and the last block of a write are in memory, as far as they keep something of what they had.
-    fn has_edges(
-        handle: &mut CacheHandle,
-        cached: &CachedFile,
-        bytes: Range<u64>,
-        size: u64,
-        block: u64,
-    ) -> Result<bool, CacheError> {
-        let Range { start, end } = bytes;
-        let first = (!start.is_multiple_of(block)).then_some(start / block);
-        let last = (!end.is_multiple_of(block) && end < size).then_some(end / block);
-        for index in first.into_iter().chain(last) {
-            if handle.try_read(cached, index)?.is_none() {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
-    /// Returns how many bytes were written, and why not all. `edges`: none and a [refusal](refuse), where not both are in memory.
+    /// Returns how many bytes were written, and why not all.
     fn write_blocks(
         &self,
         handle: &mut CacheHandle,
@@ -475,19 +434,9 @@ impl FileSystem {
         offset: u64,
         data: &[u8],
         size: u64,
-        edges: bool,
     ) -> (usize, Result<(), CacheError>) {
         let block = self.cache.block_size() as u64;
         handle.request(|handle| {
-            let end = offset + data.len() as u64;
-            match edges.then(|| Self::has_edges(handle, cached, offset..end, size, block)) {
-                Some(Ok(false)) => {
-                    refuse();
-                    return (0, Ok(()));
-                }
-                Some(Err(error)) => return (0, Err(error)),
-                _ => {}
-            }
             let mut done = 0;
             while done < data.len() {
                 let at = offset + done as u64;
@@ -817,9 +766,8 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn nor_does_it_wait_for_a_lock_or_a_block_on_its_way() {
+    fn nor_does_it_wait_for_a_lock() {
         with_file(|system, file| {
-            let backing = &file.opened.backing;
             let lock = alone(&file.inode);
             assert!(!write(system, file, 0, BLOCK, false));
             let read = |may_wait| {
@@ -833,11 +781,34 @@ pub(crate) mod tests {
             assert!(write(system, file, 0, BLOCK, false), "beside others");
             assert!(!write(system, file, 10 * BLOCK, 1, false), "it grows");
             drop(lock);
-            let moving = backing.moving(BLOCK + 10..BLOCK + 20);
-            assert!(!write(system, file, 0, 2 * BLOCK, false));
-            assert!(write(system, file, 0, BLOCK, false), "another block");
-            drop(moving);
-            assert!(write(system, file, 0, 2 * BLOCK, false));
+        });
+    }
+
+    /// A block of another request: of a read whose answer is on its way, or of a write that waits for a further block. So it is
+    /// handed on, and what waits is the thread that takes it.
+    #[test]
+    fn nor_for_a_block_that_another_request_has() {
+        with_file(|system, file| {
+            let mut other = system.cache.handle();
+            let refuses = |what: &str| {
+                assert!(!write(system, file, 0, 3 * BLOCK, false), "{what}");
+                assert!(!write(system, file, 2 * BLOCK - 10, 20, false), "{what}");
+                assert!(write(system, file, 0, BLOCK, false), "another block");
+            };
+            let reads = other.read(&file.cached, 1).unwrap();
+            refuses("a read has it");
+            drop(reads);
+            assert!(write(system, file, 0, 3 * BLOCK, false));
+            let mut writes = other.write(&file.cached, 1).unwrap();
+            refuses("a write has it");
+            std::thread::scope(|scope| {
+                let handed_on = scope.spawn(|| write(system, file, 0, 3 * BLOCK, true));
+                writes.fill(9);
+                drop(writes);
+                assert!(handed_on.join().unwrap());
+            });
+            let block = other.read(&file.cached, 1).unwrap();
+            assert!(block.iter().all(|&byte| byte == 1), "the later one");
         });
     }
 
@@ -851,7 +822,8 @@ pub(crate) mod tests {
         });
         with_file(|system, file| {
             let dirty = || system.cache.stats().dirty as f64;
-            let share = system.cache.stats().capacity as f64 * system.dirty_share;
+            // By default.
+            let share = system.cache.stats().capacity as f64 * 0.25;
             let written = || system.source.calls.writes.load(Ordering::Relaxed);
             // Room with the source is looked for by one that may wait.
             assert!(!write(system, file, 10 * BLOCK, BLOCK, false));
@@ -900,8 +872,7 @@ pub(crate) mod tests {
                 let mut handle = system.cache.handle();
                 let (cached, data) = (&file.cached, [1; BLOCK as usize]);
                 let size = inode.size.load(Ordering::Relaxed);
-                let (done, result) =
-                    system.write_blocks(&mut handle, cached, 0, &data, size, false);
+                let (done, result) = system.write_blocks(&mut handle, cached, 0, &data, size);
                 result.unwrap();
                 assert_eq!(done, data.len());
                 drop(beside);

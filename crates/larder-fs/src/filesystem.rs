@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use larder_cache::{BlockCache, CacheError, CacheHandle, CachedFile, FileId, TenantId};
+use larder_cache::{BlockCache, CacheError, CacheHandle, CachedFile, FileId};
 use rustix::fs::{OFlags, Timespec, Timestamps, UTIME_OMIT};
 use rustix::io::Errno;
 
@@ -36,8 +36,6 @@ pub(crate) struct FileSystem {
     /// How long names and attributes are believed, here and by the kernel.
     pub(crate) ttl: Duration,
     pub(crate) write_through: bool,
-    /// Most of the cache that is dirty.
-    pub(crate) dirty_share: f64,
     pub(crate) close_to_open: bool,
     /// The source has access control lists.
     pub(crate) acl: bool,
@@ -71,8 +69,6 @@ pub(crate) struct FileSystem {
 pub(crate) struct Space {
     left: AtomicI64,
     pub(crate) dirty: AtomicUsize,
-    /// Blocks that may become dirty before a writer has to write some back.
-    blocks: AtomicI64,
 }
 
 /// What went wrong in the cache, as a program sees it.
@@ -489,31 +485,9 @@ impl FileSystem {
         taken.is_ok()
     }
 
-    /// Counts blocks that become dirty. False if a writer has to write some back first.
-    pub(crate) fn dirties(&self, blocks: u64, tenant: TenantId) -> bool {
-        let blocks = i64::try_from(blocks).unwrap_or(i64::MAX);
-        let share = |frames: usize| (frames as f64 * self.dirty_share) as i64;
-        if tenant != TenantId::default()
-            && let Some((bytes, _)) = self.cache.tenant_limit(tenant)
-        {
-            let dirty = self.cache.tenant_dirty(tenant) as i64;
-            if dirty + blocks > share(bytes / self.cache.block_size()) {
-                return false;
-            }
-        }
-        if self.space.blocks.fetch_sub(blocks, Ordering::AcqRel) >= blocks {
-            return true;
-        }
-        let stats = self.cache.stats();
-        let left = share(stats.capacity) - stats.dirty as i64 - blocks;
-        self.space.blocks.store(left.max(0), Ordering::Release);
-        left >= 0
-    }
-
-    /// The next reservation looks at the source again, and the next write at what is dirty.
+    /// The next reservation looks at the source again.
     pub(crate) fn look_for_room(&self) {
         self.space.left.store(0, Ordering::Release);
-        self.space.blocks.store(0, Ordering::Release);
     }
 
     /// Writes all that is dirty to the source's disk.

@@ -329,7 +329,6 @@ impl MountOptions {
             coherence: self.coherence,
             ttl: self.coherence.ttl(),
             write_through: self.write_through,
-            dirty_share: self.dirty_share,
             close_to_open: self.close_to_open.unwrap_or(network) && self.mode != Mode::Bypass,
             acl: matches!(acl, Ok(_) | Err(Errno::NODATA)),
             proc_fds: ProcFds::open().map_err(|error| FsError::Io {
@@ -727,7 +726,7 @@ impl Shared {
             mode: system.mode.name().to_owned(),
             rule: cache.policy.to_owned(),
             hits: cache.hits,
-            misses: cache.misses.saturating_sub(of(&system.source.refused)),
+            misses: cache.misses,
             backing_reads: of(&calls.reads),
             backing_read_bytes: of(&calls.read_bytes),
             backing_writes: of(&calls.writes),

@@ -4,10 +4,10 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut};
-use std::ops::{Deref, Range};
+use std::ops::Deref;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use larder_cache::{FileId, Part, Storage};
@@ -23,10 +23,6 @@ const SHARDS: usize = 16;
 thread_local! {
     /// The thread has called the source for a name or for attributes.
     static ASKED: Cell<bool> = const { Cell::new(false) };
-    /// The thread must not wait, and so may not read.
-    static IN_PLACE: Cell<bool> = const { Cell::new(false) };
-    /// A read was refused for that.
-    static REFUSED: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Whether `work` called the source for a name or for attributes.
@@ -34,20 +30,6 @@ pub(crate) fn asks<T>(work: impl FnOnce() -> T) -> (T, bool) {
     ASKED.set(false);
     let out = work();
     (out, ASKED.get())
-}
-
-/// Does what must not wait for the source's data. Also says whether it would have read, and failed for that.
-pub(crate) fn in_place<T>(work: impl FnOnce() -> T) -> (T, bool) {
-    IN_PLACE.set(true);
-    REFUSED.set(false);
-    let out = work();
-    IN_PLACE.set(false);
-    (out, REFUSED.get())
-}
-
-/// What is done [in place](in_place) would have to wait.
-pub(crate) fn refuse() {
-    REFUSED.set(true);
 }
 
 /// The data of a file of the source.
@@ -60,23 +42,6 @@ pub(crate) struct Backing {
     full: AtomicU32,
     /// Its times are not those of the last look any more, by a write of ours.
     touched: AtomicBool,
-    /// Bytes that are being read or written by the source, or by a thread that may wait for it.
-    moving: Mutex<Vec<Range<u64>>>,
-}
-
-/// Bytes of a file that move, until this is dropped.
-pub(crate) struct Moving<'b> {
-    backing: &'b Backing,
-    bytes: Range<u64>,
-}
-
-impl Drop for Moving<'_> {
-    fn drop(&mut self) {
-        let mut moving = self.backing.all_moving();
-        if let Some(at) = moving.iter().position(|bytes| *bytes == self.bytes) {
-            moving.swap_remove(at);
-        }
-    }
 }
 
 impl Backing {
@@ -86,24 +51,7 @@ impl Backing {
             writable: AtomicBool::new(writable),
             full: AtomicU32::new(0),
             touched: AtomicBool::new(false),
-            moving: Mutex::default(),
         }
-    }
-
-    fn all_moving(&self) -> MutexGuard<'_, Vec<Range<u64>>> {
-        self.moving.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn moving(&self, bytes: Range<u64>) -> Moving<'_> {
-        self.all_moving().push(bytes.clone());
-        let backing = self;
-        Moving { backing, bytes }
-    }
-
-    /// Whether some of these bytes move.
-    pub(crate) fn are_moving(&self, bytes: &Range<u64>) -> bool {
-        let overlaps = |other: &Range<u64>| other.start < bytes.end && bytes.start < other.end;
-        self.all_moving().iter().any(overlaps)
     }
 
     pub(crate) fn file(&self) -> Arc<File> {
@@ -166,8 +114,6 @@ pub(crate) struct Source {
     pub(crate) names: Waits,
     /// Waits for data.
     pub(crate) data: Waits,
-    /// Reads that were refused: their misses count twice.
-    pub(crate) refused: AtomicU64,
     pub(crate) calls: Calls,
 }
 
@@ -181,7 +127,6 @@ impl Source {
             }),
             names: Waits::default(),
             data: Waits::default(),
-            refused: AtomicU64::new(0),
             calls: Calls::default(),
         }
     }
@@ -192,18 +137,6 @@ impl Source {
         let out = work();
         self.data.add(begun.elapsed());
         out
-    }
-
-    /// # Errors
-    /// The thread must not wait.
-    fn may_read(&self) -> io::Result<()> {
-        if !IN_PLACE.get() {
-            return Ok(());
-        }
-        if !REFUSED.replace(true) {
-            self.refused.fetch_add(1, Ordering::Relaxed);
-        }
-        Err(io::ErrorKind::WouldBlock.into())
     }
 
     fn shard(&self, number: u64) -> &RwLock<HashMap<u64, Arc<Backing>>> {
@@ -313,7 +246,6 @@ impl Source {
         let backing = self.get(file)?;
         backing.touch();
         let from: Vec<_> = run.iter().map(|part| IoSlice::new(part.bytes)).collect();
-        let _moving = backing.moving(bytes(offset, run));
         self.wait(|| {
             let done = rustix::io::pwritev(&*backing.file(), &from, offset)?;
             self.did_write(file, offset, done);
@@ -332,17 +264,9 @@ fn run<B: Deref<Target = [u8]>>(parts: &[Part<B>]) -> usize {
     parts.iter().take(MOST_PARTS).take_while(follows).count()
 }
 
-/// The bytes of parts that follow each other.
-fn bytes<B: Deref<Target = [u8]>>(offset: u64, run: &[Part<B>]) -> Range<u64> {
-    let len: usize = run.iter().map(|part| part.bytes.len()).sum();
-    offset..offset + len as u64
-}
-
 impl Storage for Source {
     fn read(&self, file: FileId, offset: u64, into: &mut [u8]) -> io::Result<usize> {
-        self.may_read()?;
         let backing = self.get(file)?;
-        let _moving = backing.moving(offset..offset + into.len() as u64);
         self.wait(|| {
             let done = backing.file().read_at(into, offset)?;
             self.did_read(file, offset, done);
@@ -353,7 +277,6 @@ impl Storage for Source {
     fn write(&self, file: FileId, offset: u64, from: &[u8]) -> io::Result<usize> {
         let backing = self.get(file)?;
         backing.touch();
-        let _moving = backing.moving(offset..offset + from.len() as u64);
         self.wait(|| {
             let done = backing.file().write_at(from, offset)?;
             self.did_write(file, offset, done);
@@ -376,9 +299,7 @@ impl Storage for Source {
 
     fn read_many(&self, parts: &mut [Part<&mut [u8]>]) {
         Self::many(parts, false, |file, offset, run| {
-            self.may_read()?;
             let backing = self.get(file)?;
-            let _moving = backing.moving(bytes(offset, run));
             let mut into: Vec<_> = run
                 .iter_mut()
                 .map(|part| IoSliceMut::new(part.bytes))
@@ -401,38 +322,5 @@ impl Storage for Source {
         Self::many(parts, true, |file, offset, run| {
             self.write_parts(file, offset, run)
         });
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bytes_move_until_each_of_their_calls_ends() {
-        let backing = Backing::new(tempfile::tempfile().unwrap(), true);
-        let (first, second) = (backing.moving(0..10), backing.moving(0..10));
-        assert!(backing.are_moving(&(9..20)) && !backing.are_moving(&(10..20)));
-        drop(first);
-        assert!(backing.are_moving(&(0..1)));
-        drop(second);
-        assert!(!backing.are_moving(&(0..100)));
-    }
-
-    #[test]
-    fn a_thread_that_must_not_wait_reads_nothing() {
-        let source = Source::new(None);
-        let file = tempfile::tempfile().unwrap();
-        file.write_all_at(b"text", 0).unwrap();
-        source.add(1, Arc::new(Backing::new(file, true)));
-        let mut text = [0; 4];
-        let (failed, refused) = in_place(|| source.read(FileId(1), 0, &mut text).is_err());
-        assert!(failed && refused);
-        assert_eq!(in_place(|| 5), (5, false));
-        assert_eq!(source.read(FileId(1), 0, &mut text).unwrap(), 4);
-        assert_eq!(
-            (&text, source.calls.reads.load(Ordering::Relaxed)),
-            (b"text", 1)
-        );
     }
 }

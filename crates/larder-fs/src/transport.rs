@@ -679,9 +679,8 @@ impl<'s> Worker<'s> {
         let wait = self.wait(header, message);
         let by_descriptor = matches!(reply, Reply::Device(_));
         let hands_on = match wait {
-            Wait::None => false,
-            // A read finds out by itself, and so does a write; but a block may begin to move then.
-            Wait::Data => by_descriptor && header.opcode == WRITE,
+            // A read or a write finds out by itself.
+            Wait::None | Wait::Data => false,
             // To leave costs little while another thread serves. A ring's thread has to wake one, which takes longer than most names.
             // A change to names may wait for a block of the file, too.
             Wait::Names | Wait::Forgets => {
@@ -1107,10 +1106,6 @@ impl<'s> Worker<'s> {
     }
 
     fn write(&mut self, mut message: Message<'_>, may_wait: bool) -> Sys<Outcome> {
-        // Where writes are slow as a rule most of them wait, for room or for a block.
-        if !may_wait && self.system.source.data.are_slow() {
-            return Ok(Outcome::Waits);
-        }
         let file = self.system.file(message.u64()?)?;
         let (offset, size, how) = (message.u64()?, message.u32()?, message.u32()?);
         let (_owner, flags, _) = (message.u64()?, message.u32()?, message.u32()?);

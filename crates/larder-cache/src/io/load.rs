@@ -1,18 +1,18 @@
-//! A block comes from the storage.
+//! Blocks come into memory: from the storage, or because they are written.
 
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Shared;
 use super::storage::Part;
 use super::write_back::NOTHING;
+use super::{Passing, Shared};
 use crate::error::CacheError;
 use crate::key::{Key, MOST_INDEX};
 use crate::state::{Loaded, Miss, Noted, State, Transfer};
 use crate::sync::{MutexGuard, rest};
 use crate::table::Claimed;
-use larder_policy::Reason;
+use larder_policy::{Frame, Reason};
 
 /// How often a thread that finds no room looks again, because blocks cannot be written that no thread holds. It begins to rest between two
 /// looks after some: about a second in all.
@@ -57,6 +57,16 @@ impl<'c> Filling<'c> {
         }
         Part::new(file, start, within)
     }
+
+    /// It holds these bytes from `within` on, and zeroes.
+    fn overwrite(mut self, within: usize, bytes: &[u8]) {
+        let (before, rest) = self.page().split_at_mut(within);
+        let (written, behind) = rest.split_at_mut(bytes.len());
+        before.fill(0);
+        written.copy_from_slice(bytes);
+        behind.fill(0);
+        (self.overwrites, self.full) = (true, true);
+    }
 }
 
 impl Drop for Filling<'_> {
@@ -84,6 +94,9 @@ pub(crate) struct Behind {
 
 /// Blocks that are read at once, so that the cache's lock is not held for long.
 const MOST_AT_ONCE: usize = 256;
+
+/// Blocks of a range that is [written](Shared::try_write) under one lock.
+const MOST_WRITTEN: u64 = 512;
 
 /// A block to be filled, and those to be read with it.
 type Begun<'c> = (Filling<'c>, Option<Vec<Filling<'c>>>);
@@ -125,6 +138,94 @@ impl Shared {
         };
         let len = state.change(&self.table, key, page.frame(), until);
         Ok((page, len, hit))
+    }
+
+    /// Writes `bytes` at `offset` of a file, into all blocks of the range or into none. It waits for no thread and calls no storage. The
+    /// file ends with the bytes or later. Returns the blocks that were in memory.
+    ///
+    /// None are written when another thread has one of them, when one would have to be read, when blocks would have to be written back
+    /// first, or when there are not frames for all. In the last case those that came are forgotten, and count as missed and removed.
+    pub(crate) fn try_write(
+        &self,
+        file: u32,
+        offset: u64,
+        bytes: &[u8],
+        request: u32,
+    ) -> Option<Vec<(Key, Frame)>> {
+        let (table, size) = (&self.table, self.block_size() as u64);
+        let end = offset + bytes.len() as u64;
+        let blocks = offset / size..end.div_ceil(size);
+        if blocks.end - blocks.start > MOST_WRITTEN {
+            return None;
+        }
+        // Declared before the lock, and so let go after it: to forget those that came takes it again.
+        let _passing = Passing::new(self);
+        let (mut pages, mut came) = (Vec::new(), Vec::new());
+        let mut state = self.state();
+        let had = state.file(file).end();
+        let (mut here, mut missing) = (Vec::new(), Vec::new());
+        for index in blocks {
+            let (key, start) = (Key::new(file, index), index * size);
+            // Nothing that the file has of it stays as it was.
+            let whole = start >= had || offset <= start && (start + size).min(had) <= end;
+            match table.find(key) {
+                Some(frame) => here.push((key, frame)),
+                None if whole => missing.push(key),
+                None => return None,
+            }
+        }
+        let dirty = state.dirty();
+        let clean = |&&(key, _): &&(Key, Frame)| dirty.get(key).is_none();
+        let clean = here.iter().filter(clean).count();
+        if !state.may_dirty(file, clean + missing.len()) {
+            return None;
+        }
+        if clean > 1 {
+            // One barrier for all of them.
+            state.end_epoch(table);
+        }
+        for &(_, frame) in &here {
+            pages.push(table.frames().try_claim(frame)?);
+        }
+        for key in missing {
+            let reason = Reason::Write;
+            let miss = Miss {
+                key,
+                reason,
+                request,
+            };
+            let admitted = state.miss(table, miss);
+            let Ok(admitted) = state.admit(table, miss, admitted) else {
+                state.refuse(miss, admitted);
+                return None;
+            };
+            came.push(Filling::new(self, admitted));
+        }
+        for filling in &came {
+            let Transfer { key, frame, .. } = filling.transfer;
+            state.change(table, key, frame, end);
+        }
+        for &(key, frame) in &here {
+            state.change(table, key, frame, end);
+        }
+        drop(state);
+        // Where the bytes go in a block, and which they are.
+        let part = |key: Key| {
+            let start = key.index() * size;
+            let within = offset.saturating_sub(start) as usize;
+            let from = start.saturating_sub(offset) as usize;
+            let len = (size as usize - within).min(bytes.len() - from);
+            (within, &bytes[from..from + len])
+        };
+        for (&(key, _), mut page) in here.iter().zip(pages) {
+            let (within, bytes) = part(key);
+            page[within..within + bytes.len()].copy_from_slice(bytes);
+        }
+        for filling in came {
+            let (within, bytes) = part(filling.transfer.key);
+            filling.overwrite(within, bytes);
+        }
+        Some(here)
     }
 
     /// A block for this thread alone, which waits for those that have it. `load` brings in one that is not in memory, or nothing if

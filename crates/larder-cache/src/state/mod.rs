@@ -756,6 +756,17 @@ impl State {
         partition != SHARED && self.dirty.is_beyond_share(part.dirty, part.rule.capacity())
     }
 
+    /// So many more blocks of this file may become dirty, and none has to be written first.
+    pub(crate) fn may_dirty(&self, file: u32, more: usize) -> bool {
+        let partition = self.partition(file);
+        let part = self.partitions.get(partition);
+        let fits = |dirty: usize, frames| !self.dirty.is_beyond_share(dirty + more, frames);
+        more == 0
+            || !self.has_many_dirty(file)
+                && fits(self.dirty.len(), self.partitions.capacity())
+                && (partition == SHARED || fits(part.dirty, part.rule.capacity()))
+    }
+
     pub(crate) fn has_dirty_beyond_share(&self) -> bool {
         let capacity = self.partitions.capacity();
         self.dirty.is_beyond_share(self.dirty.len(), capacity)
@@ -962,14 +973,6 @@ impl State {
     pub(crate) fn tenant_stats(&self, tenant: TenantId) -> FileStats {
         self.files
             .tenant_stats(tenant, |file| self.file_stats(file))
-    }
-
-    /// How many blocks of a tenant's files are dirty. Its own partition knows that; else each file is looked at.
-    pub(crate) fn tenant_dirty(&self, tenant: TenantId) -> usize {
-        match self.partitions.of_tenant(tenant) {
-            SHARED => self.files.dirty_of(tenant),
-            partition => self.partitions.get(partition).dirty,
-        }
     }
 
     /// [`tenant_stats`](Self::tenant_stats), of which nothing is kept of files that have no number any more.

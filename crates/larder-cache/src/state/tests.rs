@@ -144,9 +144,10 @@ fn parked(cache: &BlockCache) -> Vec<u64> {
 }
 
 /// What may happen to parked blocks.
-const FATES: [&str; 13] = [
+const FATES: [&str; 14] = [
     "a use",
     "a change",
+    "a write at once",
     "a write-back",
     "a sync",
     "an invalidation",
@@ -172,6 +173,14 @@ fn meet(fate: &str, cache: &BlockCache, file: &CachedFile) -> (Vec<u64>, [u8; 4]
         }
         "a change" => {
             cache.handle().write(file, 1).unwrap()[0] = 9;
+            (vec![0, 2, 3], [1, 9, 3, 4])
+        }
+        "a write at once" => {
+            let (mut handle, bytes) = (cache.handle(), vec![9; page]);
+            // It is refused while the rule asks for write-back.
+            if !handle.try_write_at(file, page as u64, &bytes).unwrap() {
+                handle.overwrite(file, 1).unwrap().fill(9);
+            }
             (vec![0, 2, 3], [1, 9, 3, 4])
         }
         "a write-back" => {

@@ -106,6 +106,13 @@ enum Step {
         len: usize,
         byte: u8,
     },
+    /// All at once, or nothing; without a place at the end.
+    TryWrite {
+        file: usize,
+        at: Option<usize>,
+        len: usize,
+        byte: u8,
+    },
     Read {
         file: usize,
         at: usize,
@@ -135,8 +142,10 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         4 => (file.clone(), at.clone(), len.clone(), byte.clone())
             .prop_map(|(file, at, len, byte)| Step::Write { file, at, len, byte }),
-        6 => (file.clone(), len, byte.clone())
+        6 => (file.clone(), len.clone(), byte.clone())
             .prop_map(|(file, len, byte)| Step::Append { file, len, byte }),
+        4 => (file.clone(), proptest::option::of(at.clone()), len, byte.clone())
+            .prop_map(|(file, at, len, byte)| Step::TryWrite { file, at, len, byte }),
         4 => (file.clone(), at.clone()).prop_map(|(file, at)| Step::Read { file, at }),
         2 => (file.clone(), at.clone(), byte)
             .prop_map(|(file, at, byte)| Step::Hold { file, at, byte }),
@@ -216,6 +225,15 @@ proptest! {
                 Step::Append { file, len, byte } => {
                     let at = storage.is(file).len();
                     write(&storage, &cache, &files[file], at, len, byte);
+                }
+                Step::TryWrite { file, at, len, byte } => {
+                    let at = at.unwrap_or_else(|| storage.is(file).len());
+                    let bytes = vec![byte; len.min(MOST - at)];
+                    if cache.handle().try_write_at(&files[file], at as u64, &bytes).unwrap() {
+                        let is = &mut storage.files.lock().unwrap().is[file];
+                        is.resize(is.len().max(at + bytes.len()), 0);
+                        is[at..at + bytes.len()].copy_from_slice(&bytes);
+                    }
                 }
                 Step::Read { file, at } => if let Ok(block) = cache.handle().read(&files[file], (at / size()) as u64) {
                     let is = storage.is(file);

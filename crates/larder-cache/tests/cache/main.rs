@@ -23,5 +23,6 @@ mod runs;
 mod saturated;
 mod sync;
 mod tenants;
+mod try_write;
 #[cfg(feature = "io-uring")]
 mod uring;

@@ -1,6 +1,7 @@
 //! The cache against a model of a file, under every rule, with power cuts.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::Ordering::SeqCst;
 
 use crate::common::{Faulty, after};
 use larder_cache::{BlockCache, CacheError, FileId, TenantId};
@@ -25,6 +26,8 @@ enum Step {
     Read(At),
     Write(At, u8),
     Overwrite(At, u8),
+    /// So many blocks at once, or none.
+    TryWrite(At, u64, u8),
     Sync(usize),
     SyncAll,
     WriteBack,
@@ -46,6 +49,7 @@ fn step() -> impl Strategy<Value = Step> {
         6 => block.clone().prop_map(Step::Read),
         4 => (block.clone(), any::<u8>()).prop_map(|(at, byte)| Step::Write(at, byte)),
         2 => (block.clone(), any::<u8>()).prop_map(|(at, byte)| Step::Overwrite(at, byte)),
+        3 => (block.clone(), 1..7_u64, any::<u8>()).prop_map(|(at, blocks, byte)| Step::TryWrite(at, blocks, byte)),
         2 => (0_usize..2).prop_map(Step::Sync),
         1 => Just(Step::SyncAll),
         1 => Just(Step::WriteBack),
@@ -175,6 +179,18 @@ proptest! {
                         model.wrote(at, byte);
                     }
                 }
+                Step::TryWrite((file, first), blocks, byte) => {
+                    let blocks = first..BLOCKS.min(first + blocks);
+                    let bytes = vec![byte; (blocks.end - blocks.start) as usize * page];
+                    let asked = || (storage.calls().len(), storage.0.tried.load(SeqCst));
+                    let (before, dirty) = (asked(), cache.stats().dirty);
+                    if handle.try_write_at(&files[file], first * size(), &bytes).unwrap() {
+                        blocks.for_each(|index| model.wrote((file, index), byte));
+                    } else {
+                        prop_assert_eq!(cache.stats().dirty, dirty);
+                    }
+                    prop_assert_eq!(asked(), before);
+                }
                 Step::Sync(file) => if files[file].sync().is_ok() {
                     model.synced(file);
                 },
@@ -220,7 +236,7 @@ proptest! {
             prop_assert_eq!(cache.check(), Ok(()));
             let stats = cache.stats();
             prop_assert_eq!(stats.capacity, capacity);
-            too_many |= storage.0.fail_writes.load(std::sync::atomic::Ordering::SeqCst);
+            too_many |= storage.0.fail_writes.load(SeqCst);
             if too_many && stats.dirty == 0 {
                 // Nothing is in the way any more.
                 cache.set_bytes(capacity * page).unwrap();

@@ -139,10 +139,25 @@ impl World {
         );
     }
 
-    fn append(&self, file: usize, bytes: u64) {
+    /// All `at_once` if that needs no wait, or block by block.
+    fn append(&self, file: usize, bytes: u64, at_once: bool) {
         let mut len = self.lens[file].lock().unwrap();
         let end = (*len + bytes).min(MOST * size());
         let mut handle = self.cache.handle();
+        if at_once {
+            let all: Vec<u8> = (*len..end).map(pattern).collect();
+            let most = |most| {
+                let mut stored = self.disk.files[file].lock().unwrap();
+                core::mem::replace(&mut stored.most, most)
+            };
+            let had = most(end);
+            let written = handle.try_write_at(&self.files[file], *len, &all);
+            if written.unwrap() {
+                *len = end;
+                return;
+            }
+            most(had);
+        }
         while *len < end {
             let (index, from) = (*len / size(), (*len % size()) as usize);
             let to = (end - index * size()).min(size()) as usize;
@@ -186,7 +201,10 @@ impl World {
         let index = rng.below(MOST as usize) as u64;
         let mut handle = self.cache.handle();
         match rng.below(100) {
-            0..25 => self.append(file, rng.below(3 * size() as usize) as u64 + 1),
+            0..25 => {
+                let bytes = rng.below(3 * size() as usize) as u64 + 1;
+                self.append(file, bytes, rng.below(2) == 0);
+            }
             25..40 => {
                 // As much as the file has of it, and it has it already.
                 if let Ok(mut block) = handle.write_until(on, index, 0) {

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::common::Faulty;
+use crate::common::{Faulty, Stop};
 use larder_cache::{BlockCache, CacheError, FileId};
 use larder_policy::rules;
 
@@ -126,6 +126,45 @@ fn to_change_a_dirty_block_again_takes_no_lock() {
     assert_eq!(storage.stored(FILE, 0, 3), [5, 6, 4]);
     // all of it: none of the three left the file shorter than what was written
     assert_eq!(storage.stored(FILE, size() - 1, 1), [4]);
+}
+
+/// A range is written at once as often as no reader is in the way, and each reader finds its block as one of the writes left it.
+#[test]
+fn a_range_that_is_written_at_once_is_torn_in_no_block() {
+    let storage = Faulty::default();
+    let cache = cache(&storage, 16, "adaptive");
+    let file = cache.open_at(FILE, 4 * size()).unwrap();
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|threads| {
+        let stop_all = Stop(&stop);
+        for _ in 0..2 {
+            threads.spawn(|| {
+                let mut handle = cache.handle();
+                while !stop.load(Ordering::Relaxed) {
+                    for index in 0..4 {
+                        let block = handle.read(&file, index).unwrap();
+                        assert!(block.iter().all(|&byte| byte == block[0]), "torn");
+                    }
+                    std::thread::yield_now();
+                }
+            });
+        }
+        threads.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                file.sync().unwrap();
+                // A reader may hold one of them.
+                let _ = file.invalidate(0..4);
+                std::thread::yield_now();
+            }
+        });
+        let mut handle = cache.handle();
+        for byte in (0..=250_u8).cycle().take(1000) {
+            let bytes = vec![byte; 4 * size() as usize];
+            handle.try_write_at(&file, 0, &bytes).unwrap();
+        }
+        drop(stop_all);
+    });
+    assert_eq!(cache.check(), Ok(()));
 }
 
 /// Each block is stamped with its number and with how often it was written. Writers add one; no reader may ever see a
