@@ -680,8 +680,8 @@ impl<'s> Worker<'s> {
         let by_descriptor = matches!(reply, Reply::Device(_));
         let hands_on = match wait {
             Wait::None => false,
-            // A read or a write finds out by itself. But a write copies for long enough that another thread should serve meanwhile: in its
-            // place it was a tenth slower under dbench.
+            // A read finds out by itself. So does a write, but it copies for so long that another thread should serve meanwhile: without
+            // that dbench was a tenth slower.
             Wait::Data => by_descriptor && header.opcode == WRITE,
             // To leave costs little while another thread serves. A ring's thread has to wake one, which takes longer than most names.
             // A change to names may wait for a block of the file, too.

@@ -82,7 +82,7 @@ pub struct Counts {
 impl Counts {
     /// Adds records to the checksum. Four at a time are one step of it, so that their products do not wait for each other.
     #[inline]
-    fn check(&mut self, words: &[u64]) {
+    fn add(&mut self, words: &[u64]) {
         const BASE: u64 = 0x9e37_79b9_7f4a_7c15;
         const SQUARE: u64 = BASE.wrapping_mul(BASE);
         let step = |sum: u64, factor: u64, word: u64| sum.wrapping_mul(factor).wrapping_add(word);
@@ -281,7 +281,7 @@ impl Loader {
         for (n, (word, &block)) in words.iter_mut().zip(blocks).enumerate() {
             *word = word_of(block, from.wrapping_add(n as u32), Kind::Read);
         }
-        counts.check(&words[..blocks.len()]);
+        counts.add(&words[..blocks.len()]);
         self.last_request = Some(from.wrapping_add(blocks.len() as u32 - 1));
         Ok(true)
     }
@@ -319,7 +319,7 @@ impl Loader {
             Kind::Readahead => counts.readahead += 1,
             Kind::Remove => counts.removed += 1,
         }
-        counts.check(&[word_of(block, request, record.kind)]);
+        counts.add(&[word_of(block, request, record.kind)]);
         Ok(())
     }
 

@@ -208,6 +208,18 @@ fn byte(index: u64) -> u8 {
     (index % 251) as u8 + 1
 }
 
+/// A cache under a rule that is watched, and a file whose first blocks are dirty.
+fn with_dirty(rule: &str) -> (BlockCache, Arc<Watch>, CachedFile) {
+    let (cache, watch) = with_rule(rule, FRAMES, Build).unwrap();
+    let file = cache.file(FileId(1)).unwrap();
+    let mut handle = cache.handle();
+    for index in 0..DIRTY {
+        handle.overwrite(&file, index).unwrap().fill(byte(index));
+    }
+    drop(handle);
+    (cache, watch, file)
+}
+
 /// Uses each dirty block.
 fn use_dirty(handle: &mut CacheHandle, file: &CachedFile) {
     for index in 0..DIRTY {
@@ -219,12 +231,8 @@ fn use_dirty(handle: &mut CacheHandle, file: &CachedFile) {
 #[test]
 fn a_dirty_block_is_passed_once_until_it_is_used_or_clean_under_every_rule() {
     for rule in rules() {
-        let (cache, watch) = with_rule(rule.name, FRAMES, Build).unwrap();
-        let file = cache.file(FileId(1)).unwrap();
+        let (cache, watch, file) = with_dirty(rule.name);
         let mut handle = cache.handle();
-        for index in 0..DIRTY {
-            handle.overwrite(&file, index).unwrap().fill(byte(index));
-        }
         let mut next = DIRTY;
         let mut come = |handle: &mut CacheHandle, blocks: u64| {
             for index in next..next + blocks {
@@ -277,12 +285,8 @@ fn a_dirty_block_is_passed_once_until_it_is_used_or_clean_under_every_rule() {
 #[test]
 fn a_cache_of_parked_blocks_shrinks_and_grows_under_every_rule() {
     for rule in rules() {
-        let (cache, watch) = with_rule(rule.name, FRAMES, Build).unwrap();
-        let file = cache.file(FileId(1)).unwrap();
+        let (cache, watch, file) = with_dirty(rule.name);
         let mut handle = cache.handle();
-        for index in 0..DIRTY {
-            handle.overwrite(&file, index).unwrap().fill(byte(index));
-        }
         let page = larder::os::page_size();
         for (round, frames) in [DIRTY as usize / 2, FRAMES, 3, 1, 40]
             .into_iter()
