@@ -3,6 +3,7 @@
 mod cell;
 mod opt;
 mod opt_heap;
+mod parts;
 mod rules;
 mod sweep;
 

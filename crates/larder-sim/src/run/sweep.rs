@@ -1,7 +1,6 @@
 //! Many cells over one trace.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,6 +9,7 @@ use super::super::load::{Chunk, Counts, Loaded, Loader};
 use super::super::machine::{DiskCounts, Machine, Setup};
 use super::super::{Record, SimError, Trace};
 use super::cell::{Cell, CellError, Tally};
+use super::parts::run_over_parts;
 use super::rules::{OPT, OPT_HEAP, knows_the_future, make};
 use super::{NextUse, Opt, OptHeap};
 
@@ -108,15 +108,18 @@ pub fn sweep(
         }
         Ok(outcome(job, cell.as_ref(), start.elapsed()))
     };
+    // Large caches take longest: begun last, one would keep a thread at work when the others have none.
+    let mut order: Vec<usize> = (0..jobs.len()).collect();
+    order.sort_by_key(|&n| core::cmp::Reverse(jobs[n].size));
     let turn = AtomicUsize::new(0);
     let stop = AtomicBool::new(false);
     let results: Mutex<Vec<Option<Outcome>>> = Mutex::new(vec![None; jobs.len()]);
     let failure: Mutex<Option<SimError>> = Mutex::new(None);
     let work = || {
         while !stop.load(Ordering::Relaxed) {
-            let n = turn.fetch_add(1, Ordering::Relaxed);
-            let Some(job) = jobs.get(n) else { return };
-            match one(job) {
+            let at = turn.fetch_add(1, Ordering::Relaxed);
+            let Some(&n) = order.get(at) else { return };
+            match one(&jobs[n]) {
                 Ok(outcome) => lock(&results)[n] = Some(outcome),
                 Err(why) => {
                     stop.store(true, Ordering::Relaxed);
@@ -170,7 +173,6 @@ pub fn stream(
             more = trace.step()?;
             let mut wanted = true;
             loader.add(&name, trace.records(), |chunk| {
-                let chunk = Arc::new(chunk);
                 seen(&trace, &chunk);
                 wanted = send(chunk);
                 Ok(())
@@ -179,13 +181,15 @@ pub fn stream(
         }
         let (last, counts) = loader.finish();
         if let Some(chunk) = last {
-            let chunk = Arc::new(chunk);
             seen(&trace, &chunk);
             send(chunk);
         }
         Ok(counts)
     })
 }
+
+/// Records of a part for machines: taking one costs the threads a lock.
+const PART: usize = 1 << 16;
 
 /// As [`stream`], each cell a modelled machine with dirty blocks and a disk, set up alike but for its blocks.
 ///
@@ -223,14 +227,17 @@ pub fn on_disk(
         let name = trace.name().to_owned();
         let mut loader = Loader::of(&trace);
         let (mut trace, mut more) = (trace, true);
+        let mut part = Vec::new();
         while more {
-            let mut records = Vec::new();
-            more = trace.fill(&mut records)?;
-            loader.add(&name, &records, |chunk| {
+            let from = part.len();
+            more = trace.fill(&mut part)?;
+            loader.add(&name, &part[from..], |chunk| {
                 seen(&trace, &chunk);
                 Ok(())
             })?;
-            more &= send(Arc::new(records));
+            if part.len() >= PART || !more {
+                more &= send(core::mem::take(&mut part));
+            }
         }
         let (last, counts) = loader.finish();
         if let Some(chunk) = last {
@@ -240,72 +247,32 @@ pub fn on_disk(
     })
 }
 
-/// Parts of a trace that wait for a thread. Two let it go on while the next one is read.
-const WAITING: usize = 2;
-
-/// Runs jobs on threads over what `feed` sends to all of them. It sends until nothing more is wanted: then a job has failed, and
-/// its error is returned.
-fn shared<T: Send + Sync, C, F>(
+/// Runs jobs on threads over what `feed` sends to all of them.
+fn shared<T: Send + Sync, C: Send, F>(
     jobs: &[Job],
     threads: usize,
-    make: impl Fn(&Job) -> Result<C, SimError> + Sync,
+    make: impl Fn(&Job) -> Result<C, SimError>,
     run: impl Fn(&Job, &mut C, &T) -> Result<(), SimError> + Sync,
-    end: impl Fn(&Job, C, Duration) -> Outcome + Sync,
-    feed: impl FnOnce(&mut dyn FnMut(Arc<T>) -> bool) -> Result<F, SimError>,
+    end: impl Fn(&Job, C, Duration) -> Outcome,
+    feed: impl FnOnce(&mut dyn FnMut(T) -> bool) -> Result<F, SimError>,
 ) -> Result<(Vec<Outcome>, F), SimError> {
     if let Some(job) = jobs.iter().find(|j| knows_the_future(&j.policy)) {
         return Err(SimError::Future {
             policy: job.policy.clone(),
         });
     }
-    let threads = threads.clamp(1, jobs.len().max(1));
-    let (make, run, end) = (&make, &run, &end);
-    thread::scope(|scope| {
-        let mut senders = Vec::new();
-        let mut workers = Vec::new();
-        for n in 0..threads {
-            let (sender, receiver) = sync_channel::<Arc<T>>(WAITING);
-            senders.push(sender);
-            let mine: Vec<(usize, &Job)> =
-                jobs.iter().enumerate().skip(n).step_by(threads).collect();
-            let work = move || -> Result<Vec<(usize, Outcome)>, SimError> {
-                let mut cells = Vec::new();
-                for (n, job) in mine {
-                    cells.push((n, job, make(job)?, Duration::ZERO));
-                }
-                for part in receiver {
-                    for (_, job, cell, took) in &mut cells {
-                        let start = Instant::now();
-                        run(job, cell, &part)?;
-                        *took += start.elapsed();
-                    }
-                }
-                let ended = cells.into_iter();
-                Ok(ended
-                    .map(|(n, job, cell, took)| (n, end(job, cell, took)))
-                    .collect())
-            };
-            workers.push(
-                thread::Builder::new()
-                    .spawn_scoped(scope, work)
-                    .map_err(SimError::Thread)?,
-            );
-        }
-        // A worker that fails closes its channel.
-        let fed = feed(&mut |part| {
-            let sent = senders.iter().map(|sender| sender.send(Arc::clone(&part)));
-            sent.fold(true, |all, sent| all & sent.is_ok())
-        });
-        drop(senders);
-        let mut all = Vec::new();
-        for worker in workers {
-            match worker.join() {
-                Ok(outcomes) => all.extend(outcomes?),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-        all.sort_by_key(|(n, _)| *n);
-        let outcomes = all.into_iter().map(|(_, outcome)| outcome).collect();
-        Ok((outcomes, fed?))
-    })
+    let cells: Result<Vec<(C, Duration)>, SimError> = jobs
+        .iter()
+        .map(|job| Ok((make(job)?, Duration::ZERO)))
+        .collect();
+    let timed = |n: usize, (cell, took): &mut (C, Duration), part: &T| {
+        let start = Instant::now();
+        run(&jobs[n], cell, part)?;
+        *took += start.elapsed();
+        Ok(())
+    };
+    let (cells, fed) = run_over_parts(cells?, threads, timed, feed)?;
+    let outcomes = jobs.iter().zip(cells);
+    let outcomes = outcomes.map(|(job, (cell, took))| end(job, cell, took));
+    Ok((outcomes.collect(), fed))
 }
