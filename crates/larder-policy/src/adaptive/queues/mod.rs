@@ -456,10 +456,11 @@ impl Queues {
     /// Would another use change nothing? Until something leaves or the state is otherwise changed.
     #[inline]
     pub(super) fn settled(&self, frame: Frame) -> bool {
-        let state = self.lists.state(frame);
         if self.lru {
-            return state & USES == USES && self.lists.newest(SMALL) == frame;
+            // A use of another frame changes the order.
+            return false;
         }
+        let state = self.lists.state(frame);
         if state & QUEUE == MAIN {
             return state & USES == USES && self.lists.stamp(frame) == self.ghosts.evictions();
         }

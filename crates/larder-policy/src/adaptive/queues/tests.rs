@@ -44,6 +44,16 @@ fn what_comes_back_soon_enough_goes_to_the_main_queue() {
 }
 
 #[test]
+fn under_lru_no_frame_is_settled() {
+    for (small, settled) in [(100, true), (1000, false)] {
+        let mut core = Queues::new(4, knobs(small)).unwrap();
+        (0..4).for_each(|frame| core.insert(frame, false, false));
+        (0..5).for_each(|_| core.touch(3));
+        assert_eq!(core.settled(3), settled, "{small}");
+    }
+}
+
+#[test]
 fn in_a_contest_the_newcomer_must_be_used_more_often() {
     let knobs = Knobs {
         small: 100,
