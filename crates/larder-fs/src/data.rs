@@ -513,9 +513,14 @@ impl FileSystem {
             self.changes(inode);
             opened.cached.set_end(size);
         } else {
+            // Where the source refuses, nothing has changed here.
+            backing_len(opened, size, false)?;
             self.changes(inode);
-            // Here first: what is cut is not to be written behind the source's end.
-            opened.cached.truncate(size).map_err(cache_errno)?;
+            if opened.cached.truncate(size).is_err() {
+                // The last block cannot be read. What it had behind the end is gone from the source.
+                opened.cached.set_end(size);
+            }
+            // What was cut may have been written meanwhile, behind the source's end.
             backing_len(opened, size, false)?;
         }
         inode.size.store(size, Ordering::Release);
@@ -671,6 +676,7 @@ pub(crate) mod tests {
     use crate::MountOptions;
     use crate::inode::Seen;
     use crate::system::stat;
+    use rustix::fs::{IFlags, ioctl_setflags};
     use std::os::unix::fs::FileExt;
     use std::path::Path;
 
@@ -919,6 +925,36 @@ pub(crate) mod tests {
                 cut.join().unwrap().unwrap();
             });
             assert_eq!(opens(), 0);
+        });
+    }
+
+    #[test]
+    fn a_cut_that_the_source_refuses_changes_nothing() {
+        with_source(|system, source| {
+            let inode = system.look_up(&system.root, b"file").unwrap().inode;
+            let (_, file, _) = system.open(&inode, libc::O_RDWR as u32, false).unwrap();
+            assert!(write(system, &file, 8 * BLOCK, BLOCK, true));
+            let own = std::fs::File::open(source.join("file")).unwrap();
+            let flags = rustix::fs::ioctl_getflags(&own);
+            let append = flags.map(|flags| flags | IFlags::APPEND);
+            if append
+                .and_then(|flags| ioctl_setflags(&own, flags))
+                .is_err()
+            {
+                eprintln!("not run: it needs root, and a file system with append-only files");
+                return;
+            }
+            let refused = system.truncate(&inode, 100, false);
+            ioctl_setflags(&own, flags.unwrap()).unwrap();
+            assert_eq!(refused.unwrap_err(), Errno::PERM);
+            assert_eq!(inode.size.load(Ordering::Acquire), 10 * BLOCK);
+            let mut handle = system.cache.handle();
+            for (index, byte) in [(0, 7), (8, 1), (9, 7)] {
+                let block = handle.read(&file.cached, index).unwrap();
+                assert_eq!(block[..], [byte; BLOCK as usize], "{index}");
+            }
+            system.truncate(&inode, 100, false).unwrap();
+            assert_eq!(own.metadata().unwrap().len(), 100);
         });
     }
 }
