@@ -1,11 +1,16 @@
-//! The frames of one cache: a slot, a page's bytes and SQLite's own bytes for each, from the pool's pages.
+//! The frames of one cache. The memory of each is one object: the page's bytes, a slot, and SQLite's own bytes.
+//!
+//! It is no multiple of the system's page, as a rule: else the first bytes of all pages, which SQLite reads at each look-up, would fall into
+//! the same few sets of the CPU's caches. The page comes first because SQLite may read a few bytes behind one whose contents are damaged.
 
+use core::alloc::Layout;
 use core::ffi::c_void;
-use core::ptr;
+use core::ptr::{self, NonNull};
 
-use larder::pages::{PageBuf, PagePool, PageRun};
+use larder::objects::RawCache;
 
 use crate::ffi::Page;
+use crate::process::Process;
 
 /// In a slot's word, beside the frame's number: the page is in use.
 pub(crate) const PINNED: u32 = 1 << 31;
@@ -25,9 +30,13 @@ pub(crate) struct Slot {
     pub(crate) key: u32,
     /// The frame's number, [`PINNED`] and [`PARKED`].
     pub(crate) word: u32,
+    /// The epoch in which the [rule](crate::rule::Rule) said that further uses change nothing.
+    pub(crate) settled: u64,
 }
 
 impl Slot {
+    pub(crate) const UNSETTLED: u64 = 0;
+
     #[inline]
     pub(crate) fn frame(&self) -> u32 {
         self.word & FRAME
@@ -38,113 +47,43 @@ impl Slot {
     }
 }
 
-#[derive(Debug)]
-enum Memory {
-    Page(PageBuf),
-    Run(PageRun),
-}
-
-impl Memory {
-    fn get(pool: &PagePool, bytes: usize) -> Option<Self> {
-        let pages = bytes.div_ceil(pool.page_size());
-        if pages <= 1 {
-            pool.get().ok().map(Self::Page)
-        } else {
-            pool.get_run(pages).ok().map(Self::Run)
-        }
-    }
-
-    fn at(&mut self) -> *mut u8 {
-        match self {
-            Self::Page(page) => page.as_mut_ptr(),
-            Self::Run(run) => run.as_mut_ptr(),
-        }
-    }
-}
-
-/// Memory that some neighbouring frames share, and how many of them use it.
-#[derive(Debug, Default)]
-struct Share {
-    memory: Option<Memory>,
-    users: u32,
-}
-
-/// Memory for groups of as many neighbouring frames as one page of the pool can serve.
-#[derive(Debug)]
-struct Shares {
-    groups: Vec<Share>,
-    /// Bytes of a frame, and frames of a group.
-    bytes: usize,
-    per: usize,
-}
-
-impl Shares {
-    fn new(bytes: usize, page: usize) -> Self {
-        Self {
-            groups: Vec::new(),
-            bytes,
-            per: (page / bytes).max(1),
-        }
-    }
-
-    /// Room for the groups of so many frames.
-    fn reserve(&mut self, frames: usize) -> Option<()> {
-        let more = frames.div_ceil(self.per).saturating_sub(self.groups.len());
-        self.groups.try_reserve(more).ok()?;
-        for _ in 0..more {
-            self.groups.push(Share::default());
-        }
-        Some(())
-    }
-
-    fn get(&mut self, frame: usize, pool: &PagePool) -> Option<*mut u8> {
-        let share = &mut self.groups[frame / self.per];
-        let memory = match &mut share.memory {
-            Some(memory) => memory,
-            none => none.insert(Memory::get(pool, self.bytes * self.per)?),
-        };
-        share.users += 1;
-        Some(memory.at().wrapping_add(frame % self.per * self.bytes))
-    }
-
-    fn put(&mut self, frame: usize) {
-        let share = &mut self.groups[frame / self.per];
-        share.users -= 1;
-        if share.users == 0 {
-            share.memory = None;
-        }
-    }
-}
-
 /// The frames, by number. Those that hold no page have no memory.
 #[derive(Debug)]
 pub(crate) struct Frames {
     slots: Vec<*mut Slot>,
     /// Numbers to be used again. It has room for all.
     free: Vec<u32>,
-    pages: Shares,
-    /// A slot and SQLite's own bytes.
-    heads: Shares,
-    pool: PagePool,
+    memory: &'static RawCache,
+    /// Bytes before the slot.
+    head: usize,
+}
+
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
+/// The memory of a frame, for pages of `size` bytes with `extra` bytes of SQLite's own; and where its slot begins.
+fn shape(size: usize, extra: usize) -> Option<(Layout, usize)> {
+    let head = size.checked_next_multiple_of(LINE)?;
+    let rest = size_of::<Slot>().checked_add(extra)?;
+    let layout = Layout::from_size_align(head.checked_add(rest)?, LINE).ok()?;
+    Some((layout.pad_to_align(), head))
 }
 
 impl Frames {
-    /// Of pages of `size` bytes, with `extra` bytes of SQLite's own.
-    pub(crate) fn new(size: usize, extra: usize, pool: PagePool) -> Self {
-        let head = size_of::<Slot>() + extra.next_multiple_of(align_of::<Slot>());
-        let page = pool.page_size();
-        Self {
+    /// Of pages of `size` bytes, with `extra` bytes of SQLite's own. None: no memory.
+    pub(crate) fn new(size: usize, extra: usize, process: &Process) -> Option<Self> {
+        let (layout, head) = shape(size, extra)?;
+        Some(Self {
             slots: Vec::new(),
             free: Vec::new(),
-            pages: Shares::new(size, page),
-            heads: Shares::new(head, page),
-            pool,
-        }
+            memory: process.memory(layout)?,
+            head,
+        })
     }
 
     /// Bytes of a frame: of its page, and of what it has besides.
     pub(crate) fn frame_bytes(&self) -> usize {
-        self.pages.bytes + self.heads.bytes
+        self.memory.stride()
     }
 
     /// Frames that there ever were at once: numbers are below this.
@@ -174,27 +113,23 @@ impl Frames {
             // All may be free at once.
             let room = self.slots.capacity();
             self.free.try_reserve(room - self.free.len()).ok()?;
-            self.pages.reserve(frame + 1)?;
-            self.heads.reserve(frame + 1)?;
         }
-        let buf = self.pages.get(frame, &self.pool)?;
-        let Some(head) = self.heads.get(frame, &self.pool) else {
-            self.pages.put(frame);
-            return None;
-        };
-        let slot = head.cast::<Slot>();
-        // SAFETY: the frame has its part of a group of heads, which is aligned as a slot and as long as one and SQLite's bytes.
-        unsafe {
+        let memory = self.memory.get().ok()?;
+        // SAFETY: the memory is as long as the shape says, and aligned as a line; so is the slot.
+        let slot = unsafe {
+            let slot = memory.add(self.head).cast::<Slot>().as_ptr();
             slot.write(Slot {
                 page: Page {
-                    buf: buf.cast(),
-                    extra: head.add(size_of::<Slot>()).cast::<c_void>(),
+                    buf: memory.as_ptr().cast(),
+                    extra: slot.add(1).cast::<c_void>(),
                 },
                 next: ptr::null_mut(),
                 key: 0,
                 word: frame as u32,
+                settled: Slot::UNSETTLED,
             });
-        }
+            slot
+        };
         if frame == self.slots.len() {
             self.slots.push(slot);
         } else {
@@ -207,15 +142,30 @@ impl Frames {
     /// Forgets the numbers of frames, of which none has a page.
     pub(crate) fn clear(&mut self) {
         (self.slots, self.free) = (Vec::new(), Vec::new());
-        (self.pages.groups, self.heads.groups) = (Vec::new(), Vec::new());
     }
 
     /// Gives a frame's memory back.
     pub(crate) fn put(&mut self, frame: u32) {
-        let at = frame as usize;
-        self.slots[at] = ptr::null_mut();
-        self.pages.put(at);
-        self.heads.put(at);
+        let slot = core::mem::replace(&mut self.slots[frame as usize], ptr::null_mut());
         self.free.push(frame);
+        if let Some(slot) = NonNull::new(slot) {
+            self.give(slot);
+        }
+    }
+
+    /// Gives the memory of a slot back that is in no frame any more.
+    fn give(&self, slot: NonNull<Slot>) {
+        // SAFETY: the slot is within an object of this memory, which begins with its page.
+        unsafe { self.memory.put(slot.byte_sub(self.head).cast()) };
+    }
+}
+
+impl Drop for Frames {
+    fn drop(&mut self) {
+        for slot in core::mem::take(&mut self.slots) {
+            NonNull::new(slot)
+                .into_iter()
+                .for_each(|slot| self.give(slot));
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! SQLite's page cache with larder's replacement rules and page pool.
+//! SQLite's page cache with larder's replacement rules and object caches.
 //!
 //! ```
 //! # use rusqlite as _;
@@ -37,6 +37,7 @@ mod ffi;
 mod frames;
 mod methods;
 mod process;
+mod rule;
 mod state;
 mod stats;
 mod table;

@@ -75,7 +75,7 @@ fn make<P: Policy>(frames: usize) -> Option<P> {
 }
 
 unsafe extern "C" fn init(_: *mut c_void) -> c_int {
-    match PROCESS.pool() {
+    match PROCESS.family() {
         Ok(_) => {
             crate::state::running(true);
             OK

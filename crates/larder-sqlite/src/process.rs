@@ -1,23 +1,27 @@
-//! What all caches of the process share: the pool, the budget and the list of caches.
+//! What all caches of the process share: memory, the budget and the list of caches.
 
+use core::alloc::Layout;
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use larder::pages::{PagePool, PoolError};
+use larder::objects::{Family, RawCache};
+use larder::pages::PoolError;
 
 use crate::stats::{CacheStats, Stats};
 
 /// Most pages that caches below their share ask others for at once.
 const MOST_WANTED: usize = 64;
-/// Free bytes that the pool keeps when caches end, or a quarter of those in use if that is more. Caches of queries come and go.
+/// Free bytes that stay when caches end, or a quarter of those in use if that is more. Caches of queries come and go.
 const SPARE: usize = 8 << 20;
-/// Bytes of ended caches after which the pool is looked at: to look takes a lock and all caches.
+/// Bytes of ended caches after which free memory is looked at: to look takes a lock and all caches.
 const LOOK: usize = 1 << 20;
+/// System pages of a slab: 16 of 4 KiB hold 15 pages of SQLite's usual size with what it has beside them, almost without a rest.
+const SLAB: usize = 16;
 
 /// One for the process; tests have their own.
 #[derive(Debug)]
 pub(crate) struct Process {
-    pool: OnceLock<PagePool>,
+    family: OnceLock<Family>,
     /// Bytes that the pages of purgeable caches may have; `usize::MAX`: any number.
     budget: AtomicUsize,
     /// Bytes that they have.
@@ -26,14 +30,18 @@ pub(crate) struct Process {
     sharers: AtomicUsize,
     /// Pages that caches below their share lack, for those above it to give.
     wanted: AtomicUsize,
-    /// Bytes of caches that have ended since the pool was looked at.
+    /// Bytes of caches that have ended since free memory was looked at.
     ended: AtomicUsize,
+    /// Free bytes that could not go back to the system then, since they lie between pages that stay.
+    stayed: AtomicUsize,
     caches: Mutex<Caches>,
 }
 
 #[derive(Debug)]
 struct Caches {
     there: Vec<Registered>,
+    /// For frames of each length that there was. They stay, as the process does.
+    memory: Vec<&'static RawCache>,
     /// What those did that are gone.
     gone: Stats,
 }
@@ -93,14 +101,16 @@ pub(crate) enum Room {
 impl Process {
     pub(crate) const fn new() -> Self {
         Self {
-            pool: OnceLock::new(),
+            family: OnceLock::new(),
             budget: AtomicUsize::new(usize::MAX),
             used: AtomicUsize::new(0),
             sharers: AtomicUsize::new(0),
             wanted: AtomicUsize::new(0),
             ended: AtomicUsize::new(0),
+            stayed: AtomicUsize::new(0),
             caches: Mutex::new(Caches {
                 there: Vec::new(),
+                memory: Vec::new(),
                 gone: Stats::NONE,
             }),
         }
@@ -110,13 +120,31 @@ impl Process {
         self.caches.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The pool, which is made when it is first asked for.
-    pub(crate) fn pool(&self) -> Result<&PagePool, PoolError> {
-        if let Some(pool) = self.pool.get() {
-            return Ok(pool);
+    /// The family of objects, which is made when it is first asked for.
+    pub(crate) fn family(&self) -> Result<&Family, PoolError> {
+        if let Some(family) = self.family.get() {
+            return Ok(family);
         }
-        let pool = PagePool::new()?;
-        Ok(self.pool.get_or_init(|| pool))
+        let family = Family::new()?;
+        Ok(self.family.get_or_init(|| family))
+    }
+
+    /// Memory for frames of a layout. The caches share it: what one gives back serves another, even where it lies between frames that
+    /// stay. None: no memory.
+    pub(crate) fn memory(&self, layout: Layout) -> Option<&'static RawCache> {
+        let all = &mut self.caches().memory;
+        let same = |memory: &&&RawCache| memory.stride() == layout.size();
+        if let Some(memory) = all.iter().find(same) {
+            return Some(memory);
+        }
+        all.try_reserve(1).ok()?;
+        let mut new = Vec::new();
+        new.try_reserve_exact(1).ok()?;
+        let builder = RawCache::builder(layout).slab_pages(SLAB);
+        new.push(builder.build(self.family().ok()?).ok()?);
+        let new = &new.leak()[0];
+        all.push(new);
+        Some(new)
     }
 
     pub(crate) fn set_budget(&self, bytes: Option<usize>) {
@@ -217,7 +245,7 @@ impl Process {
         let caches = self.caches();
         let mut all = caches.gone.clone();
         all.budget_bytes = self.budget();
-        all.held_bytes = self.pool.get().map_or(0, |pool| pool.stats().held_bytes);
+        all.held_bytes = self.held();
         for there in &caches.there {
             // SAFETY: what is on the list is alive, and cannot leave while the lock is held.
             let cache = unsafe { &*there.0 }.stats();
@@ -229,7 +257,13 @@ impl Process {
     }
 
     pub(crate) fn trim(&self) -> usize {
-        self.pool.get().map_or(0, PagePool::trim)
+        self.family.get().map_or(0, Family::trim)
+    }
+
+    /// Bytes that the system has given.
+    fn held(&self) -> usize {
+        let family = self.family.get();
+        family.map_or(0, |family| family.pool().stats().held_bytes)
     }
 
     /// A cache is gone that had so many bytes of pages. Free memory goes back to the system when it is much.
@@ -239,12 +273,12 @@ impl Process {
             return;
         }
         self.ended.store(0, Relaxed);
-        if let Some(pool) = self.pool.get() {
-            let in_use = self.in_use();
-            let free = pool.stats().held_bytes.saturating_sub(in_use);
-            if free > SPARE.max(in_use / 4) {
-                pool.trim();
-            }
+        let in_use = self.in_use();
+        let free = || self.held().saturating_sub(in_use);
+        let more = free().saturating_sub(self.stayed.load(Relaxed));
+        if more > SPARE.max(in_use / 4) {
+            self.trim();
+            self.stayed.store(free(), Relaxed);
         }
     }
 

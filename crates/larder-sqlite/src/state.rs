@@ -33,7 +33,7 @@ pub(crate) unsafe fn install(
     if *state == State::In {
         return Err(InstallError::Twice);
     }
-    crate::methods::PROCESS.pool()?;
+    crate::methods::PROCESS.family()?;
     // SAFETY: the operation takes a pointer to methods, which it copies; the caller says that no thread is in SQLite.
     let code: c_int = unsafe { sqlite3_config(CONFIG_PCACHE2, &raw const methods) };
     match code {

@@ -1,4 +1,4 @@
 //! The methods against a naive cache, and SQLite itself on them.
 
-mod model;
+pub(crate) mod model;
 mod sql;

@@ -1,6 +1,6 @@
 //! Random calls of the methods, for every rule, beside a map that says what must be there.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use larder_policy::{Adaptive, Policy, Visitor, rules, with_rule};
 
@@ -8,10 +8,10 @@ use crate::cache::{Cache, FIND, IF_EASY};
 use crate::ffi::Page;
 use crate::process::Process;
 
-struct Dice(u64);
+pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {
-    fn below(&mut self, bound: u32) -> u32 {
+    pub(crate) fn below(&mut self, bound: u32) -> u32 {
         self.0 = self
             .0
             .wrapping_mul(6_364_136_223_846_793_005)
@@ -64,10 +64,7 @@ impl<P: Policy> Driven<P> {
         // SAFETY: a pinned page has so many bytes, and so many of the owner's.
         unsafe {
             let (buf, extra) = ((*page).buf.cast::<u8>(), (*page).extra.cast::<u8>());
-            assert!(
-                (buf as usize).is_multiple_of(self.bytes.min(4096))
-                    && (extra as usize).is_multiple_of(8)
-            );
+            assert!((buf as usize).is_multiple_of(64) && (extra as usize).is_multiple_of(8));
             [buf, buf.add(self.bytes - 8), extra, extra.add(EXTRA - 8)].map(<*mut u8>::cast)
         }
     }
@@ -222,13 +219,13 @@ impl Visitor for Run {
     fn visit<P: Policy>(self, name: &'static str, _: P) {
         let mut dice = Dice(name.len() as u64 * 77 + 5);
         self.process.set_budget(self.budget);
-        let pool = self.process.pool().unwrap();
+        let pool = self.process.family().unwrap().pool();
         let sizes = [(4096, true), (512, true), (4096, false), (65_536, true)];
         let mut caches =
             sizes.map(|(bytes, purgeable)| Driven::<P>::new(bytes, purgeable, self.process));
         for at in 0..4000 {
             if self.failing && at % 50 == 0 {
-                pool.trim();
+                self.process.trim();
                 let limit = if at % 100 == 0 { 0 } else { usize::MAX };
                 pool.set_limit_bytes(limit);
             }
@@ -383,15 +380,16 @@ fn a_rule_grows_with_the_pages_that_come() {
 fn where_no_memory_is_left_a_page_is_used_again() {
     let process = budget_of(None);
     let mut cache = cache_of(1000, process);
-    (1..=8).for_each(|key| cache.look(key));
-    let pool = process.pool().unwrap();
-    pool.trim();
+    // As many as a slab has.
+    (1..=15).for_each(|key| cache.look(key));
+    let pool = process.family().unwrap().pool();
+    process.trim();
     pool.set_limit_bytes(0);
     for key in 101..=150 {
         assert!(cache.fetch(key, IF_EASY), "{key}");
         cache.let_go(key);
     }
-    assert_eq!((cache.cache().len(), process.used()), (8, 8 * 4096));
+    assert_eq!((cache.cache().len(), process.used()), (15, 15 * 4096));
     cache.end();
 }
 
@@ -414,4 +412,44 @@ fn free_memory_goes_back_when_many_caches_end_and_stays_between_those_of_queries
         cache.end();
     }
     assert!(held() < (10 << 20), "{}", held());
+}
+
+#[test]
+fn memory_between_pages_that_stay_serves_other_caches() {
+    let process = budget_of(None);
+    let filled = |pages: u32| {
+        let mut cache = Driven::<Adaptive>::new(512, true, process);
+        cache.set_limit(4000);
+        (1..=pages).for_each(|key| cache.look(key));
+        cache
+    };
+    let mut first = filled(3000);
+    for key in (1..=3000).step_by(2) {
+        assert!(first.fetch(key, MUST));
+        let (_, pinned) = first.pages.remove(&key).unwrap();
+        // SAFETY: the page is pinned.
+        unsafe { first.cache().unpin(pinned.unwrap(), true) };
+    }
+    let held = process.stats().held_bytes;
+    let second = filled(1400);
+    assert_eq!(process.stats().held_bytes, held);
+    second.end();
+    first.end();
+}
+
+#[test]
+fn first_bytes_of_pages_are_spread_over_the_cpus_caches() {
+    for bytes in [512, 4096, 65_536] {
+        let mut cache = Driven::<Adaptive>::new(bytes, true, budget_of(None));
+        cache.set_limit(200);
+        (1..=200).for_each(|key| cache.look(key));
+        (1..=200).for_each(|key| assert!(cache.fetch(key, FIND)));
+        // SAFETY: the pages are pinned.
+        let first = |page: *mut Page| unsafe { (*page).buf } as usize % 4096;
+        let pages = cache.pages.values().filter_map(|page| page.1);
+        let places: HashSet<usize> = pages.map(first).collect();
+        assert!(places.len() >= 8, "{bytes}: {places:?}");
+        (1..=200).for_each(|key| cache.let_go(key));
+        cache.end();
+    }
 }

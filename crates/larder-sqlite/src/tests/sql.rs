@@ -97,10 +97,10 @@ fn every_rule_answers_as_sqlites_own_cache() {
 fn refused_memory_is_sqlites_error() {
     let _one = fresh();
     put(&Config::new()).unwrap();
-    let pool = PROCESS.pool().unwrap();
+    let pool = PROCESS.family().unwrap().pool();
     let (mut refused, mut done) = (0, false);
     for pages in (0..).step_by(3) {
-        pool.trim();
+        trim();
         pool.set_limit_bytes(pages * pool.page_size());
         match run(4096, "delete") {
             Ok((_, check)) => {
