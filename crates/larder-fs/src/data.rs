@@ -516,9 +516,12 @@ impl FileSystem {
             // Where the source refuses, nothing has changed here.
             backing_len(opened, size, false)?;
             self.changes(inode);
-            if opened.cached.truncate(size).is_err() {
+            match opened.cached.truncate(size) {
+                Ok(()) => {}
+                // `set_end` would wait for the holder, which may be this thread with an answer that the kernel has not taken.
+                Err(held @ CacheError::Held { .. }) => return Err(cache_errno(held)),
                 // The last block cannot be read. What it had behind the end is gone from the source.
-                opened.cached.set_end(size);
+                Err(_) => opened.cached.set_end(size),
             }
             // What was cut may have been written meanwhile, behind the source's end.
             backing_len(opened, size, false)?;
