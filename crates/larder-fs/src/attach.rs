@@ -85,11 +85,10 @@ fn by_helper(source: &Path, mountpoint: &Path, options: &[String]) -> Result<Dev
     let (family, kind) = (AddressFamily::UNIX, SocketType::STREAM);
     let (ours, theirs) =
         rustix::net::socketpair(family, kind, SocketFlags::empty(), None).map_err(failed(what))?;
-    let options = format!(
-        "fsname={},subtype=larder,{}",
-        source.display(),
-        options.join(",")
-    );
+    // A comma would end the name.
+    let name = source.display().to_string();
+    let name = name.replace('\\', "\\\\").replace(',', "\\,");
+    let options = format!("fsname={name},subtype=larder,{}", options.join(","));
     let output = Command::new("fusermount3")
         .arg("-o")
         .arg(options)

@@ -113,8 +113,7 @@ impl FileSystem {
     pub(crate) fn whole(&self) -> Sys<StatVfs> {
         self.source.call();
         let mut stat = rustix::fs::fstatvfs(self.root.fd())?;
-        let dirty = self.space.dirty.load(std::sync::atomic::Ordering::Acquire) as u64;
-        let dirty = dirty / stat.f_frsize.max(1);
+        let dirty = self.dirty_bytes() / stat.f_frsize.max(1);
         stat.f_bfree = stat.f_bfree.saturating_sub(dirty);
         stat.f_bavail = stat.f_bavail.saturating_sub(dirty);
         Ok(stat)

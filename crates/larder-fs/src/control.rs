@@ -58,31 +58,44 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// So often a mount looks whether its socket is still there.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Where the sockets of this user's mounts are.
-fn directory() -> PathBuf {
-    match std::env::var_os("XDG_RUNTIME_DIR").filter(|dir| !dir.is_empty()) {
-        Some(dir) => Path::new(&dir).join("larder"),
-        None => PathBuf::from(format!(
-            "/tmp/larder-{}",
-            rustix::process::geteuid().as_raw()
-        )),
-    }
+/// Where the sockets of this user's mounts may be. A mount takes the first that it can have. One that is made at boot, or by cron, has no
+/// `XDG_RUNTIME_DIR`, but the user who asks for it may: so commands look in all.
+fn directories() -> impl Iterator<Item = PathBuf> {
+    let user = rustix::process::geteuid();
+    let of_login = std::env::var_os("XDG_RUNTIME_DIR").filter(|dir| !dir.is_empty());
+    let of_login = of_login.map(|dir| Path::new(&dir).join("larder"));
+    let of_root = user.is_root().then(|| PathBuf::from("/run/larder"));
+    let of_any = PathBuf::from(format!("/tmp/larder-{}", user.as_raw()));
+    of_login.into_iter().chain(of_root).chain([of_any])
 }
 
-/// The directory, which must be this user's own and closed to others.
-fn own_directory() -> io::Result<PathBuf> {
-    let path = directory();
-    match std::fs::DirBuilder::new().mode(0o700).create(&path) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-        _ => {}
-    }
-    let found = std::fs::symlink_metadata(&path)?;
+/// Is a directory this user's own and closed to others? Else another user could take commands there, or give answers.
+fn check_own(directory: &Path) -> io::Result<()> {
+    let found = std::fs::symlink_metadata(directory)?;
     let own = found.uid() == rustix::process::geteuid().as_raw();
     if !found.is_dir() || !own || found.mode() & 0o077 != 0 {
-        let text = format!("{} is not this user's alone; remove it", path.display());
+        let text = format!(
+            "{} is not this user's alone; remove it",
+            directory.display()
+        );
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
     }
-    Ok(path)
+    Ok(())
+}
+
+/// A directory of this user's own, which is made if it is not there.
+fn own_directory() -> io::Result<PathBuf> {
+    let mut why = io::Error::from(io::ErrorKind::NotFound);
+    for path in directories() {
+        match std::fs::DirBuilder::new().mode(0o700).create(&path) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => why = error,
+            _ => match check_own(&path) {
+                Ok(()) => return Ok(path),
+                Err(error) => why = error,
+            },
+        }
+    }
+    Err(why)
 }
 
 /// A name for any path (FNV-1a).
@@ -249,14 +262,30 @@ impl Control {
         let given = mountpoint.as_ref();
         // Of a mount that ended badly only the name is left.
         let mountpoint = given.canonicalize().unwrap_or_else(|_| given.to_owned());
-        let path = directory().join(socket_name(&mountpoint));
-        let control = Self { mountpoint, path };
-        control.stream()?;
-        Ok(control)
+        let name = socket_name(&mountpoint);
+        let (mut there, mut not_there) = (None, None);
+        for directory in directories() {
+            let control = Self {
+                mountpoint: mountpoint.clone(),
+                path: directory.join(&name),
+            };
+            match control.stream() {
+                Ok(_) => return Ok(control),
+                Err(error) if control.path.exists() => there = Some(error),
+                Err(error) => not_there = Some(error),
+            }
+        }
+        let none = || Self {
+            mountpoint,
+            path: PathBuf::new(),
+        };
+        let why = there.or(not_there);
+        Err(why.unwrap_or_else(|| none().none(io::ErrorKind::NotFound.into())))
     }
 
     fn stream(&self) -> Result<UnixStream, FsError> {
-        connected(&self.path).map_err(|error| {
+        let directory = self.path.parent().map_or(Ok(()), check_own);
+        directory.and_then(|()| connected(&self.path)).map_err(|error| {
             if !is_mounted(&self.mountpoint) {
                 return self.none(error);
             }
@@ -357,10 +386,9 @@ impl Control {
 /// }
 /// ```
 pub fn mounts() -> Vec<MountStats> {
-    let entries = std::fs::read_dir(directory())
-        .into_iter()
-        .flatten()
-        .flatten();
+    let own = directories().filter(|directory| check_own(directory).is_ok());
+    let entries = own.filter_map(|directory| std::fs::read_dir(directory).ok());
+    let entries = entries.flatten().flatten();
     let sockets = entries.filter(|entry| entry.path().extension().is_some_and(|end| end == "sock"));
     let all = sockets.filter_map(|entry| {
         let (mountpoint, path) = (PathBuf::new(), entry.path());

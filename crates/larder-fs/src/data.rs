@@ -715,6 +715,14 @@ pub(crate) mod tests {
         }
     }
 
+    #[test]
+    fn a_sync_of_a_clean_file_waits_for_no_reader() {
+        with_file(|system, file| {
+            let _reader = file.inode.io.read();
+            system.sync(file, true).unwrap();
+        });
+    }
+
     /// Waits until another thread wants a file for itself, of which this one has the lock beside others.
     fn until_wanted(inode: &Inode) {
         while inode.io.try_read().is_some() {

@@ -42,10 +42,13 @@ pub enum FsError {
         /// The mountpoint.
         mountpoint: PathBuf,
     },
-    /// Another mount has this source.
-    #[error("source {} is mounted already; unmount the other one, or mount both read-only", path.display())]
+    /// Another mount has this source, or a directory above or below it.
+    #[error(
+        "source {} or a directory within it is mounted already; unmount the other one, or mount both read-only",
+        path.display()
+    )]
     Busy {
-        /// The source.
+        /// What another mount has, or has something of.
         path: PathBuf,
     },
     /// The system has no FUSE, or this user may not use it.
@@ -80,6 +83,16 @@ pub enum FsError {
         /// Fewest bytes.
         least: usize,
     },
+    /// More was asked for than the mount's tables were made for.
+    #[error(
+        "a cache of {bytes} bytes was asked for; this mount can have {most}; mount with a larger --most-cache"
+    )]
+    Most {
+        /// Bytes asked for.
+        bytes: usize,
+        /// Most bytes.
+        most: usize,
+    },
     /// A part of the cache was asked for, for what is no folder of the mount.
     #[error(
         "budget of '{}': name a folder by its path from the mountpoint on, as in logs or home/ann; the whole mount has --cache",
@@ -98,6 +111,9 @@ pub enum FsError {
     /// What was written through the mount could not be written to the source. It is kept.
     #[error("writing to the source: {0}; it is kept, make room or mend the source and try again")]
     WriteBack(io::Error),
+    /// The mount has ended, and what was left could not be written to the source.
+    #[error("writing to the source: {0}; the mount has ended, and what was not written is lost")]
+    Lost(io::Error),
     /// The mount is in use.
     #[error("{} is in use; end the programs that have files open there (fuser -vm shows them)", path.display())]
     InUse {

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -49,7 +49,8 @@ pub(crate) struct FileSystem {
     pub(crate) cache: BlockCache,
     pub(crate) source: Arc<Source>,
     pub(crate) counters: Arc<Counters>,
-    pub(crate) space: Space,
+    /// Bytes that the source can still take, as far as it is known.
+    pub(crate) room_left: AtomicI64,
     pub(crate) notes: Notes,
     /// Inodes whose data is open, or was a moment ago.
     pub(crate) active: Mutex<HashMap<u64, Arc<Inode>>>,
@@ -62,13 +63,6 @@ pub(crate) struct FileSystem {
     pub(crate) aside: Room,
     /// Largest request.
     pub(crate) max_write: usize,
-}
-
-/// What the source can still take, as far as it is known.
-#[derive(Default)]
-pub(crate) struct Space {
-    left: AtomicI64,
-    pub(crate) dirty: AtomicUsize,
 }
 
 /// What went wrong in the cache, as a program sees it.
@@ -195,7 +189,7 @@ impl FileSystem {
         loop {
             let asked = inode.state().version;
             self.source.call();
-            let Ok(new) = stat(inode.fd()) else {
+            let Ok(new) = self.stat(inode) else {
                 return false;
             };
             let touched = inode.is_touched();
@@ -208,9 +202,11 @@ impl FileSystem {
             state.keep(new, ours);
             if state.changed {
                 // What is newer here will be written over what others wrote.
-                if outside && !touched {
-                    state.conflict = true;
-                    self.counters.conflicts.fetch_add(1, Ordering::Relaxed);
+                let conflict = outside && !touched;
+                state.conflict |= conflict;
+                drop(state);
+                if conflict {
+                    self.note_conflict(inode);
                 }
                 return false;
             }
@@ -224,6 +220,12 @@ impl FileSystem {
             }
             return outside;
         }
+    }
+
+    fn note_conflict(&self, inode: &Inode) {
+        self.counters.conflicts.fetch_add(1, Ordering::Relaxed);
+        let path = std::fs::read_link(ProcFds::path(inode.fd())).unwrap_or_default();
+        log::warn!("{}: changed here and by others at a time", path.display());
     }
 
     /// A file that others have changed has this size, and its blocks are read anew. The caller has the file for itself, and nothing
@@ -263,8 +265,17 @@ impl FileSystem {
     pub(crate) fn look(&self, inode: &Inode, ours: Ours) -> Sys<bool> {
         let asked = inode.state().version;
         self.source.call();
-        let new = stat(inode.fd())?;
+        let new = self.stat(inode)?;
         Ok(self.refresh(inode, new, ours, Some(asked)))
+    }
+
+    /// What the source says of a file. A server that has another one under its number now calls it stale.
+    fn stat(&self, inode: &Inode) -> Sys<Attr> {
+        stat(inode.fd()).inspect_err(|&error| {
+            if error == Errno::STALE && inode.id != 1 {
+                self.inodes.disown(inode);
+            }
+        })
     }
 
     /// Has the source change a file's attributes, names or times, and looks at what came of it.
@@ -312,6 +323,9 @@ impl FileSystem {
 
     /// When all of a file is with the source, its size and time follow.
     pub(crate) fn settle(&self, inode: &Inode, opened: &Opened) -> Sys<()> {
+        if !inode.state().changed {
+            return Ok(());
+        }
         let _io = inode.io.write();
         self.settle_held(inode, opened)
     }
@@ -359,7 +373,7 @@ impl FileSystem {
         drop(state);
         let found = new.size != size;
         if found && !known {
-            self.counters.conflicts.fetch_add(1, Ordering::Relaxed);
+            self.note_conflict(inode);
         }
         if found || known {
             // What others have appended, or wrote where nothing was written here.
@@ -368,10 +382,10 @@ impl FileSystem {
         Ok(())
     }
 
-    /// A file without a name that no program has open: nothing of it is written any more.
+    /// A file without a name that nobody can open any more: nothing of it is written.
     pub(crate) fn discard(&self, inode: &Inode) {
         let mut slot = inode.opened();
-        if inode.opens.load(Ordering::Acquire) > 0 {
+        if !inode.is_unused() {
             return;
         }
         let changed = inode.state().changed;
@@ -439,7 +453,7 @@ impl FileSystem {
     /// Takes room with the source for a file that becomes longer. False if there is none.
     pub(crate) fn reserve(&self, bytes: u64) -> bool {
         let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
-        if self.space.left.fetch_sub(bytes, Ordering::AcqRel) >= bytes {
+        if self.room_left.fetch_sub(bytes, Ordering::AcqRel) >= bytes {
             return true;
         }
         let Some(free) = self.free() else {
@@ -463,15 +477,19 @@ impl FileSystem {
         Some(i64::try_from(free).unwrap_or(i64::MAX))
     }
 
+    /// Bytes of blocks that the source does not have yet.
+    pub(crate) fn dirty_bytes(&self) -> u64 {
+        (self.cache.stats().dirty * self.cache.block_size()) as u64
+    }
+
     /// Takes some of what is free beside what is dirty, and sets a part of the rest aside for the next writes. False if there is too
     /// little.
     fn take_room(&self, free: i64, bytes: i64) -> bool {
-        let dirty = self.cache.stats().dirty * self.cache.block_size();
-        self.space.dirty.store(dirty, Ordering::Release);
-        let left = free.saturating_sub(dirty as i64).saturating_sub(bytes);
+        let left = free
+            .saturating_sub(self.dirty_bytes() as i64)
+            .saturating_sub(bytes);
         // Not all of it, so that others of the source are seen soon.
-        self.space
-            .left
+        self.room_left
             .store(left.clamp(0, 256 << 20), Ordering::Release);
         left >= 0
     }
@@ -481,13 +499,13 @@ impl FileSystem {
         let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
         let less = |left: i64| (left >= bytes).then(|| left - bytes);
         let order = Ordering::AcqRel;
-        let taken = self.space.left.fetch_update(order, Ordering::Acquire, less);
+        let taken = self.room_left.fetch_update(order, Ordering::Acquire, less);
         taken.is_ok()
     }
 
     /// The next reservation looks at the source again.
     pub(crate) fn look_for_room(&self) {
-        self.space.left.store(0, Ordering::Release);
+        self.room_left.store(0, Ordering::Release);
     }
 
     /// Writes all that is dirty to the source's disk.

@@ -279,6 +279,12 @@ impl Inode {
 
 type Known = HashMap<(u64, u64), Arc<Inode>>;
 
+/// Takes an inode out of those that are known by their numbers, unless another one is there.
+fn unknow(known: &mut Known, inode: &Inode) -> Option<Arc<Inode>> {
+    let there = known.get(&inode.key)?.id == inode.id;
+    there.then(|| known.remove(&inode.key)).flatten()
+}
+
 /// All of them.
 pub(crate) struct Inodes {
     table: Table<Inode>,
@@ -406,16 +412,17 @@ impl Inodes {
         if !inode.is_unused() {
             return false;
         }
-        let mut gone = None;
-        if known
-            .get(&inode.key)
-            .is_some_and(|known| known.id == inode.id)
-        {
-            gone = known.remove(&inode.key);
-        }
+        let gone = unknow(&mut known, inode);
         drop(known);
         drop(gone);
         self.table.remove(inode.id).is_some()
+    }
+
+    /// The source has no such file any more, and may have another one with its number: the next look for that makes a new inode.
+    pub(crate) fn disown(&self, inode: &Inode) {
+        inode.state().attr.nlink = 0;
+        let gone = unknow(&mut self.shard(inode.key), inode);
+        drop(gone);
     }
 
     /// The next one at or behind a slot, in no order, and its slot.

@@ -5,10 +5,10 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use larder::objects::Family;
 use larder_cache::{Access, BlockCache};
@@ -18,7 +18,7 @@ use rustix::io::Errno;
 use crate::attach::{attach, break_off, connection, detach, is_mounted};
 use crate::control::{Socket, Tune, connected};
 use crate::error::FsError;
-use crate::filesystem::{FileSystem, Space};
+use crate::filesystem::FileSystem;
 use crate::folders::Folders;
 use crate::gate::Room;
 use crate::inode::{INODE_BYTES, Inodes};
@@ -29,7 +29,9 @@ use crate::source::Source;
 use crate::stats::{Counters, MountStats};
 use crate::system::{Identity, ProcFds, is_network, raise_descriptors, stat};
 use crate::table::Table;
-use crate::transport::{Agreed, HEADERS, NO_RING, Requests, Worker, clone_device, greet};
+use crate::transport::{
+    Agreed, HEADERS, NO_RING, Requests, Worker, clone_device, forget_name, forget_pages, greet,
+};
 use crate::waiting::{WAITING_BYTES, Waiting};
 
 /// The smallest cache.
@@ -49,6 +51,9 @@ const PAGE_TABLES: usize = 64;
 
 /// Largest request of a mount whose requests come by io_uring: each entry has a buffer for it.
 const RING_WRITE: usize = 128 << 10;
+
+/// For what the source does not take at the end.
+const LAST_CHANCE: Duration = Duration::from_secs(60);
 
 /// How a number of bytes is shared out. Most of it stays as it is while the mount lives, whatever size [`tune`](Mount::tune) gives the
 /// cache; inodes and blocks share the rest.
@@ -145,8 +150,59 @@ pub(crate) struct Shared {
     /// The outcome of the last write-back, when all threads have ended.
     finished: Mutex<Option<Result<(), Errno>>>,
     end: Condvar,
-    /// Keeps other mounts from the source, until it has everything.
-    lock: OwnedFd,
+    claim: Claim,
+    device: Device,
+}
+
+/// Keeps other mounts from the source until it has everything, and from directories above and below it: each file is to have one cache
+/// that writes.
+struct Claim {
+    locks: Vec<OwnedFd>,
+}
+
+impl Claim {
+    /// The source for one mount alone, or for several that are read-only. No other may have a directory above it for itself.
+    fn new(source: &Path, shared: bool) -> Result<Self, FsError> {
+        let mut locks = Vec::new();
+        let alone = match shared {
+            true => FlockOperation::NonBlockingLockShared,
+            false => FlockOperation::NonBlockingLockExclusive,
+        };
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        for path in source.ancestors() {
+            let (how, is_source) = match locks.is_empty() {
+                true => (alone, true),
+                false => (FlockOperation::NonBlockingLockShared, false),
+            };
+            let locked = rustix::fs::open(path, flags, rustix::fs::Mode::empty())
+                .map(|directory| locks.push(directory))
+                .and_then(|()| rustix::fs::flock(&locks[locks.len() - 1], how));
+            match locked {
+                Ok(()) => {}
+                Err(Errno::WOULDBLOCK) => {
+                    let path = path.to_owned();
+                    return Err(FsError::Busy { path });
+                }
+                // The file system has no locks.
+                Err(Errno::OPNOTSUPP | Errno::NOLCK | Errno::INVAL | Errno::BADF) => {}
+                // A directory above the source may be closed to this user.
+                Err(_) if !is_source => {}
+                Err(error) => {
+                    return Err(FsError::Source {
+                        path: path.to_owned(),
+                        error: error.into(),
+                    });
+                }
+            }
+        }
+        Ok(Self { locks })
+    }
+
+    fn release(&self) {
+        for lock in &self.locks {
+            let _ = rustix::fs::flock(lock, FlockOperation::Unlock);
+        }
+    }
 }
 
 /// A directory that is mounted. Dropping it unmounts, also while programs use it.
@@ -176,9 +232,6 @@ impl MountOptions {
             error,
         };
         let source = self.source.canonicalize().map_err(at_source)?;
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let lock = rustix::fs::open(&source, flags, rustix::fs::Mode::empty());
-        let lock = lock.map_err(|error| at_source(error.into()))?;
         let at_mountpoint = |error: io::Error| FsError::Mountpoint {
             path: self.mountpoint.clone(),
             error,
@@ -194,19 +247,9 @@ impl MountOptions {
                 mountpoint,
             });
         }
-        let how = match self.read_only {
-            true => FlockOperation::NonBlockingLockShared,
-            false => FlockOperation::NonBlockingLockExclusive,
-        };
-        match rustix::fs::flock(&lock, how) {
-            Ok(()) => {}
-            Err(Errno::WOULDBLOCK) => return Err(FsError::Busy { path: source }),
-            // The source's file system has no locks.
-            Err(Errno::OPNOTSUPP | Errno::NOLCK | Errno::INVAL) => {}
-            Err(error) => return Err(at_source(error.into())),
-        }
+        let claim = Claim::new(&source, self.read_only)?;
         let system = self.prepare(&source)?;
-        self.start(system, source, mountpoint, lock)
+        self.start(system, source, mountpoint, claim)
     }
 
     /// Threads that answer at a time. A small cache has no room for the buffers of many.
@@ -343,7 +386,7 @@ impl MountOptions {
             directories: Table::new(1 << 20).map_err(|error| memory(&error))?,
             source,
             counters: Arc::new(Counters::new()),
-            space: Space::default(),
+            room_left: AtomicI64::default(),
             notes: crate::upkeep::Notes::default(),
             active: Mutex::default(),
             waiting: Arc::new(Waiting::new(budget.aside.requests)),
@@ -364,7 +407,7 @@ impl MountOptions {
         system: FileSystem,
         source: PathBuf,
         mountpoint: PathBuf,
-        lock: OwnedFd,
+        claim: Claim,
     ) -> Result<Mount, FsError> {
         let plan = self.plan()?;
         let budget = self.whole_budget()?;
@@ -387,10 +430,11 @@ impl MountOptions {
             most_bytes: self.largest_bytes(),
             finished: Mutex::default(),
             end: Condvar::new(),
-            lock,
+            claim,
+            device,
         });
         let path = socket.path.clone();
-        match self.start_threads(&shared, &device, socket, plan) {
+        match self.start_threads(&shared, socket, plan) {
             Ok(threads) => Ok(Mount {
                 shared,
                 socket: path,
@@ -407,7 +451,6 @@ impl MountOptions {
     fn start_threads(
         &self,
         shared: &Arc<Shared>,
-        device: &Device,
         socket: Socket,
         plan: Option<Plan>,
     ) -> Result<Vec<JoinHandle<()>>, FsError> {
@@ -416,6 +459,7 @@ impl MountOptions {
             what: "starting a thread",
             error,
         };
+        let device = &shared.device;
         let mut rings = Rings::default();
         if let Some(plan) = plan {
             rings.pinned = plan.pinned;
@@ -444,8 +488,7 @@ impl MountOptions {
         let interval =
             (self.dirty_age / 4).clamp(Duration::from_millis(20), Duration::from_secs(1));
         let session = Arc::clone(shared);
-        let device = Arc::clone(device);
-        let all = move || session.run(devices, rings, agreed, &device, interval);
+        let all = move || session.run(devices, rings, agreed, interval);
         let session = std::thread::Builder::new()
             .name("larder-fs".to_owned())
             .spawn(all)
@@ -530,15 +573,8 @@ fn trace(cache: &BlockCache, path: &Path) -> io::Result<()> {
 
 impl Shared {
     /// Answers requests until the mount ends, and then writes back what is left.
-    fn run(
-        &self,
-        devices: Vec<Device>,
-        rings: Rings,
-        agreed: Agreed,
-        device: &Device,
-        interval: Duration,
-    ) {
-        let system = &self.system;
+    fn run(&self, devices: Vec<Device>, rings: Rings, agreed: Agreed, interval: Duration) {
+        let (system, device) = (&self.system, &self.device);
         let requests = Requests::new(self.at_a_time, system.aside).with_threads(self.threads);
         let returns: Vec<_> = rings.all.iter().map(|(ring, _)| ring.returns()).collect();
         // The connection has ended for all, or is ended now. When it has, its number may be another one's.
@@ -605,13 +641,42 @@ impl Shared {
         if is_mounted(&self.mountpoint) {
             let _ = detach(&self.mountpoint, true);
         }
-        let end = system.sync_all();
+        let end = self.sync_at_the_end();
         system.cache.record(None);
         system.inodes.clear();
         system.active().clear();
-        let _ = rustix::fs::flock(&self.lock, FlockOperation::Unlock);
+        self.claim.release();
         *self.finished() = Some(end);
         self.end.notify_all();
+    }
+
+    /// Writes all that is left. What the source does not take is tried again for a while: there may be room for it soon.
+    fn sync_at_the_end(&self) -> Result<(), Errno> {
+        let end = Instant::now() + LAST_CHANCE;
+        let mut said = false;
+        loop {
+            let Err(error) = self.system.sync_all() else {
+                return Ok(());
+            };
+            let (source, left) = (self.source.display(), self.system.dirty_bytes());
+            // A source that is gone does not come back under the descriptors that are open.
+            let gone = matches!(
+                error,
+                Errno::NOTCONN | Errno::CONNABORTED | Errno::NODEV | Errno::STALE
+            );
+            if gone || left == 0 || Instant::now() >= end {
+                log::error!("{source}: {error}; {left} bytes of what was written are lost");
+                return Err(error);
+            }
+            if !said {
+                log::error!(
+                    "{source}: {error}; {left} bytes are left to write, and are tried for {} s more",
+                    LAST_CHANCE.as_secs()
+                );
+                said = true;
+            }
+            std::thread::sleep(Duration::from_millis(200));
+        }
     }
 
     fn finished(&self) -> MutexGuard<'_, Option<Result<(), Errno>>> {
@@ -628,7 +693,7 @@ impl Shared {
             .wait_while(self.finished(), |finished| finished.is_none());
         let finished = finished.unwrap_or_else(PoisonError::into_inner);
         let end = finished.unwrap_or(Ok(()));
-        end.map_err(|error| FsError::WriteBack(error.into()))
+        end.map_err(|error| FsError::Lost(error.into()))
     }
 
     pub(crate) fn unmount(&self) -> Result<(), FsError> {
@@ -676,13 +741,15 @@ impl Shared {
     pub(crate) fn drop_caches(&self) -> Result<(), FsError> {
         self.sync()?;
         self.system.cache.trim(usize::MAX)?;
-        if self.system.mode == Mode::Shared {
-            let mut from = 0;
-            while let Some((at, inode)) = self.system.inodes.next(from) {
-                from = at + 1;
-                if inode.is_file() {
-                    self.system.notes.changed(inode.id);
-                }
+        let mut from = 0;
+        while let Some((at, inode)) = self.system.inodes.next(from) {
+            from = at + 1;
+            inode.stale();
+            // With the kernel's attributes and lists of names.
+            forget_pages(&self.device, inode.id);
+            // A directory may be a program's working directory, which would be without a name.
+            if let Some((parent, name)) = inode.place().filter(|_| inode.is_file()) {
+                forget_name(&self.device, parent, &name);
             }
         }
         Ok(())
@@ -690,11 +757,15 @@ impl Shared {
 
     pub(crate) fn tune(&self, tune: &Tune) -> Result<(), FsError> {
         let cache = &self.system.cache;
+        let most = self.most_bytes;
+        let shares = |bytes: usize| match bytes > most {
+            true => Err(FsError::Most { bytes, most }),
+            false => self.budget.shares(bytes),
+        };
+        let shares = tune.cache_bytes.map(shares).transpose()?;
         if let Some(rule) = &tune.rule {
             cache.set_policy(rule)?;
         }
-        let shares = |bytes: usize| self.budget.shares(bytes.min(self.most_bytes));
-        let shares = tune.cache_bytes.map(shares).transpose()?;
         if let Some(shares) = shares {
             self.system.inodes.set_most(shares.inodes);
             self.system.notes.wake();
@@ -777,7 +848,7 @@ impl Mount {
         self.shared.sync()
     }
 
-    /// Writes back and forgets all blocks that are not in use.
+    /// Writes back, and forgets all blocks that are not in use, attributes, names of files, and lists of directories.
     ///
     /// # Errors
     /// As [`sync`](Self::sync).
@@ -813,7 +884,7 @@ impl Mount {
     /// Waits until it is unmounted, by whatever program, and the source has everything.
     ///
     /// # Errors
-    /// [`FsError::WriteBack`]: what was left could not be written, and is lost.
+    /// [`FsError::Lost`]: what was left could not be written, also not within a minute.
     pub fn wait(&self) -> Result<(), FsError> {
         self.shared.wait()
     }

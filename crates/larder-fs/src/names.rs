@@ -61,8 +61,7 @@ impl FileSystem {
     pub(crate) fn look_up(&self, parent: &Inode, name: &[u8]) -> Sys<Entry> {
         self.source.call();
         let attr = stat_at(parent.fd(), checked(name)?)?;
-        if let Some(inode) = self.inodes.find(attr.key(), 1) {
-            self.refresh(&inode, attr, Ours::No, None);
+        if let Some(inode) = self.find(attr) {
             return Ok(self.entry(parent, name, inode));
         }
         self.not_too_many();
@@ -78,14 +77,23 @@ impl FileSystem {
 
     fn new_entry(&self, parent: &Inode, name: &[u8], fd: OwnedFd) -> Sys<Entry> {
         let attr = stat(&fd)?;
-        let inode = match self.inodes.find(attr.key(), 1) {
-            Some(inode) => {
-                self.refresh(&inode, attr, Ours::No, None);
-                inode
-            }
+        let inode = match self.find(attr) {
+            Some(inode) => inode,
             None => self.inodes.add(fd, attr)?,
         };
         Ok(self.entry(parent, name, inode))
+    }
+
+    /// The inode of a file that is known, for one answer to the kernel.
+    fn find(&self, attr: Attr) -> Option<Arc<Inode>> {
+        let inode = self.inodes.find(attr.key(), 1)?;
+        self.refresh(&inode, attr, Ours::No, None);
+        if inode.is_dead() {
+            // It may be another file with the same number.
+            self.inodes.forget(&inode, 1);
+            return None;
+        }
+        Some(inode)
     }
 
     /// What was just made is looked up.
@@ -247,12 +255,9 @@ impl FileSystem {
         Ok(())
     }
 
-    /// What has no name and is not open is never written.
+    /// What has no name and is not open is never written: the kernel lets go of it next.
     fn lost_a_name(&self, inode: &Inode) {
         let _ = self.look(inode, Ours::Attributes);
-        if inode.is_file() && inode.is_dead() {
-            self.discard(inode);
-        }
     }
 
     pub(crate) fn rename(
@@ -424,11 +429,29 @@ mod tests {
             assert!(inode.is_dead());
             drop(file);
             system.release(handle);
+            system.forget(inode.id, 1);
             let opened = inode.opened().clone().unwrap();
             assert!(!inode.is_dead());
             system.write_back(inode, &opened).unwrap();
             let content = std::fs::read(path.join("name")).unwrap();
             assert_eq!(content, [1; BLOCK as usize]);
+        });
+    }
+
+    #[test]
+    fn a_file_that_took_the_number_of_another_has_an_inode_of_its_own() {
+        with_source(|system, _| {
+            let look_up = || system.look_up(&system.root, b"file").unwrap().inode;
+            let old = look_up();
+            assert_eq!(look_up().id, old.id);
+            // As where a server calls the file stale that it had under this number.
+            system.inodes.disown(&old);
+            let new = look_up();
+            assert_ne!(new.id, old.id);
+            assert_eq!(look_up().id, new.id);
+            system.forget(old.id, 2);
+            assert!(system.inodes.get(old.id).is_err());
+            assert_eq!(look_up().id, new.id);
         });
     }
 

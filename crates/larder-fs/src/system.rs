@@ -14,9 +14,10 @@ pub(crate) type Sys<T> = Result<T, Errno>;
 /// Seconds and nanoseconds since 1970.
 pub(crate) type Time = (i64, u32);
 
-/// The time now, by the clock that a program reads.
+/// The time now, by the clock that file systems take: one that is more exact would put what is written here behind what the source
+/// makes a moment later.
 pub(crate) fn now() -> Time {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
     (now.tv_sec, now.tv_nsec as u32)
 }
 

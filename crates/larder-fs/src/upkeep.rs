@@ -14,6 +14,9 @@ use crate::inode::Inode;
 use crate::reply::Device;
 use crate::transport::{forget_name, forget_pages};
 
+/// For asking the kernel to forget names, before what else there is to do.
+const SHED_TIME: Duration = Duration::from_millis(100);
+
 /// What other threads want of it.
 #[derive(Default)]
 pub(crate) struct Notes {
@@ -67,7 +70,7 @@ impl FileSystem {
     /// Works until it is told to stop.
     pub(crate) fn keep_up(&self, device: &Device, interval: Duration) {
         let mut last = Instant::now();
-        let mut settled = 0;
+        let (mut settled, mut fails) = (0, false);
         while let Some(changed) = self.notes.wait(interval.saturating_sub(last.elapsed())) {
             for inode in changed {
                 forget_pages(device, inode);
@@ -75,7 +78,13 @@ impl FileSystem {
             if last.elapsed() >= interval {
                 last = Instant::now();
                 // What cannot be written is reported at the next sync of each opener, and tried again.
-                let _ = self.cache.maintain();
+                let written = self.cache.maintain();
+                if let Err(error) = &written
+                    && !fails
+                {
+                    log::warn!("{error}; it is tried again");
+                }
+                fails = written.is_err();
                 // Blocks that are due come first: where the source is slow the rest is done in parts.
                 let end = last + interval;
                 self.settle_idle(&mut settled, end);
@@ -109,7 +118,6 @@ impl FileSystem {
         if inode.is_dead() && inode.is_file() {
             self.discard(inode);
             self.retire(inode);
-            return;
         }
         let opened = inode.opened().clone();
         if let Some(opened) = opened {
@@ -173,7 +181,9 @@ impl FileSystem {
         if len <= most {
             return;
         }
-        let mut excess = (len - most + most / 8).min(4096);
+        let mut excess = len - most + most / 8;
+        // The kernel keeps a directory for itself while it asks for a name there. Old blocks do not wait for many of these.
+        let end = Instant::now() + SHED_TIME;
         let mut at = self.notes.hand.load(Ordering::Relaxed);
         // Twice around: those that were used have a second chance. A directory goes only where nothing else can: one that is a
         // program's working directory would be without a name for it.
@@ -196,7 +206,7 @@ impl FileSystem {
                 only_directories &= directory;
                 self.counters.invalidated.fetch_add(1, Ordering::Relaxed);
                 excess -= 1;
-                if excess == 0 {
+                if excess == 0 || Instant::now() >= end {
                     break;
                 }
             }

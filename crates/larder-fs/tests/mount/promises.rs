@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{IoSlice, Read, Seek, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
@@ -11,7 +12,7 @@ use std::time::Duration;
 
 use larder_fs::{Coherence, Control, DiskModel, FsError, MountOptions, Tune, mounts, unanswered};
 use rustix::fs::{CWD, OFlags, RenameFlags, fcntl_setfl, renameat_with};
-use rustix::io::{ReadWriteFlags, pwritev2};
+use rustix::io::{Errno, ReadWriteFlags, pwritev2};
 
 use crate::many::with_many;
 use crate::{mounted, soon};
@@ -185,6 +186,193 @@ fn a_second_mount_of_a_source_is_refused() {
     ] {
         let nested = MountOptions::new(source, at).mount();
         assert!(matches!(nested, Err(FsError::Nested { .. })));
+    }
+}
+
+#[test]
+fn directories_within_each_other_are_not_mounted_at_a_time() {
+    let Some(mounted) = mounted(|options| options) else {
+        return;
+    };
+    let at = [crate::directory(), crate::directory()];
+    let [outer, middle, inner] = ["a", "a/b", "a/b/c"].map(|name| mounted.source.join(name));
+    fs::create_dir_all(&inner).unwrap();
+    let within = MountOptions::new(&inner, at[0].path()).mount();
+    assert!(matches!(within, Err(FsError::Busy { path }) if path == mounted.source));
+    mounted.mount.unmount().unwrap();
+    let mount = |source: &PathBuf, n: usize| MountOptions::new(source, at[n].path()).mount();
+    let held = mount(&middle, 0).unwrap();
+    for other in [&outer, &inner, &middle] {
+        let refused = mount(other, 1);
+        assert!(matches!(refused, Err(FsError::Busy { .. })), "{other:?}");
+    }
+    // Beside it there is room.
+    let beside = outer.join("d");
+    fs::create_dir(&beside).unwrap();
+    drop(mount(&beside, 1).unwrap());
+    held.unmount().unwrap();
+    drop(mount(&outer, 1).unwrap());
+}
+
+#[test]
+fn a_file_that_lost_its_name_unopened_can_be_read_where_it_is_known() {
+    let Some(mounted) = mounted(|options| options.dirty_age(Duration::from_secs(3600))) else {
+        return;
+    };
+    let content: Vec<u8> = (0..50_000).map(|n| (n % 251) as u8).collect();
+    mounted.put("file", &content);
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let path = mounted.at.join("file");
+    let known = rustix::fs::open(&path, flags, rustix::fs::Mode::empty()).unwrap();
+    fs::remove_file(&path).unwrap();
+    let again = format!("/proc/self/fd/{}", known.as_raw_fd());
+    assert!(fs::read(&again).unwrap() == content);
+    drop(known);
+    soon(|| mounted.mount.stats().dirty_bytes == 0, "it is forgotten");
+    assert_eq!(mounted.mount.stats().backing_written_bytes, 0);
+}
+
+#[test]
+fn what_is_written_is_no_newer_than_what_is_made_after_it() {
+    let Some(mounted) = mounted(|options| options) else {
+        return;
+    };
+    let time = |name: &str| {
+        fs::metadata(mounted.at.join(name))
+            .unwrap()
+            .modified()
+            .unwrap()
+    };
+    for n in 0..200 {
+        let (written, made) = (format!("{n}.o"), format!("{n}.stamp"));
+        mounted.put(&written, "text");
+        mounted.put(&made, "");
+        assert!(time(&written) <= time(&made), "{n}");
+    }
+}
+
+#[test]
+fn dropping_forgets_what_is_known_of_names_and_attributes() {
+    let options = |options: MountOptions| options.coherence(Coherence::Exclusive);
+    let Some(mounted) = mounted(options) else {
+        return;
+    };
+    let sub = |root: &Path| root.join("sub");
+    fs::create_dir(sub(&mounted.at)).unwrap();
+    for name in ["sub/file", "sub/other"] {
+        mounted.put(name, "text");
+    }
+    let mode = |path: PathBuf| fs::metadata(path).unwrap().mode() & 0o777;
+    let seen = || {
+        let names = fs::read_dir(sub(&mounted.at)).unwrap().count();
+        (
+            names,
+            mode(sub(&mounted.at)),
+            mode(mounted.at.join("sub/file")),
+        )
+    };
+    let before @ (names, of_sub, of_file) = seen();
+    // Behind the back of a mount that looks for nothing.
+    let set = |path: PathBuf, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode));
+    set(sub(&mounted.source), of_sub ^ 0o022).unwrap();
+    set(mounted.source.join("sub/file"), of_file ^ 0o022).unwrap();
+    fs::remove_file(mounted.source.join("sub/other")).unwrap();
+    assert_eq!(seen(), before);
+    assert!(fs::metadata(mounted.at.join("sub/other")).is_ok());
+    mounted.mount.drop_caches().unwrap();
+    assert_eq!(seen(), (names - 1, of_sub ^ 0o022, of_file ^ 0o022));
+    assert!(fs::metadata(mounted.at.join("sub/other")).is_err());
+}
+
+#[test]
+fn what_tune_refuses_changes_nothing() {
+    let Some(mounted) = mounted(|options| options) else {
+        return;
+    };
+    let state = || {
+        let stats = mounted.mount.stats();
+        (stats.rule, stats.capacity_bytes)
+    };
+    let before = state();
+    let tune = |bytes| Tune {
+        cache_bytes: Some(bytes),
+        rule: Some("lirs".to_owned()),
+        ..Tune::default()
+    };
+    let much = mounted.mount.tune(&tune(64 << 20)).unwrap_err();
+    assert!(matches!(much, FsError::Most { most, .. } if most == 4 << 20));
+    let little = mounted.mount.tune(&tune(1 << 10)).unwrap_err();
+    assert!(matches!(little, FsError::Budget { .. }));
+    assert_eq!(state(), before);
+}
+
+#[test]
+fn names_change_places_and_files_have_none_as_on_the_source() {
+    let Some(mounted) = mounted(|options| options) else {
+        return;
+    };
+    let [one, two] = ["one", "two"].map(|name| mounted.at.join(name));
+    mounted.put("one", "1");
+    mounted.put("two", "2");
+    let rename = |flags| renameat_with(CWD, &one, CWD, &two, flags);
+    assert_eq!(rename(RenameFlags::NOREPLACE), Err(Errno::EXIST));
+    rename(RenameFlags::EXCHANGE).unwrap();
+    assert_eq!(
+        (mounted.get("one"), mounted.get("two")),
+        (vec![b'2'], vec![b'1'])
+    );
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    let mut unnamed = match rustix::fs::open(&mounted.at, flags, mode) {
+        Ok(file) => File::from(file),
+        Err(error) => return eprintln!("skipped: a file without a name: {error}"),
+    };
+    unnamed.write_all(b"words").unwrap();
+    assert_eq!(fs::read_dir(&mounted.at).unwrap().count(), 2);
+    let path = format!("/proc/self/fd/{}", unnamed.as_raw_fd());
+    let follow = rustix::fs::AtFlags::SYMLINK_FOLLOW;
+    rustix::fs::linkat(CWD, path, CWD, mounted.at.join("named"), follow).unwrap();
+    drop(unnamed);
+    assert_eq!(mounted.get("named"), b"words");
+    mounted.mount.unmount().unwrap();
+    assert_eq!(
+        (mounted.behind("one"), mounted.behind("named")),
+        (b"2".to_vec(), b"words".to_vec())
+    );
+}
+
+#[test]
+fn locks_hold_among_the_programs_of_a_mount() {
+    use rustix::fs::{FlockOperation, fcntl_lock, flock};
+    let Some(mounted) = mounted(|options| options) else {
+        return;
+    };
+    mounted.put("file", "text");
+    let open = || {
+        let path = mounted.at.join("file");
+        OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(path)
+            .unwrap()
+    };
+    let (one, two) = (open(), open());
+    flock(&one, FlockOperation::LockExclusive).unwrap();
+    let try_two = || flock(&two, FlockOperation::NonBlockingLockExclusive);
+    assert_eq!(try_two(), Err(Errno::WOULDBLOCK));
+    flock(&one, FlockOperation::Unlock).unwrap();
+    try_two().unwrap();
+    fcntl_lock(&one, FlockOperation::LockExclusive).unwrap();
+    // Those of fcntl are between processes.
+    let ask =
+        "import fcntl,sys; fcntl.lockf(open(sys.argv[1], 'r+'), fcntl.LOCK_EX | fcntl.LOCK_NB)";
+    let other = Command::new("python3")
+        .args(["-c", ask])
+        .arg(mounted.at.join("file"))
+        .output();
+    match other {
+        Ok(output) => assert!(!output.status.success()),
+        Err(error) => eprintln!("skipped: another process: {error}"),
     }
 }
 
@@ -437,13 +625,11 @@ fn commands_come_by_the_socket() {
 
 /// The socket of a mount, which answers with its mountpoint.
 fn socket(at: &Path) -> PathBuf {
-    let directory = match std::env::var_os("XDG_RUNTIME_DIR").filter(|dir| !dir.is_empty()) {
-        Some(directory) => Path::new(&directory).join("larder"),
-        None => PathBuf::from(format!(
-            "/tmp/larder-{}",
-            rustix::process::geteuid().as_raw()
-        )),
-    };
+    let of_login = std::env::var_os("XDG_RUNTIME_DIR").map(|dir| Path::new(&dir).join("larder"));
+    let of_any = format!("/tmp/larder-{}", rustix::process::geteuid().as_raw());
+    let directories = of_login
+        .into_iter()
+        .chain(["/run/larder".into(), of_any.into()]);
     let answers = |path: &PathBuf| {
         let mut line = String::new();
         let mut ask = || -> std::io::Result<usize> {
@@ -453,8 +639,10 @@ fn socket(at: &Path) -> PathBuf {
         };
         ask().is_ok() && line.contains(at.to_str().unwrap())
     };
-    let all = fs::read_dir(directory).unwrap();
-    let mut all = all.map(|entry| entry.unwrap().path());
+    let mut all = directories
+        .filter_map(|directory| fs::read_dir(directory).ok())
+        .flatten()
+        .map(|entry| entry.unwrap().path());
     all.find(answers).expect("the socket")
 }
 

@@ -87,6 +87,81 @@ fn a_full_source_is_reported_and_loses_nothing() {
     mount.unmount().unwrap();
 }
 
+#[test]
+fn what_the_source_does_not_take_at_the_end_is_tried_again() {
+    let Some((source, at, _small)) = small_source() else {
+        return;
+    };
+    let mount = MountOptions::new(source.path(), at.path())
+        .cache_bytes(16 << 20)
+        .dirty_age(Duration::from_secs(3600));
+    let mount = mount.mount().unwrap();
+    fs::write(at.path().join("file"), [1; 300_000]).unwrap();
+    let ballast = source.path().join("ballast");
+    fs::write(&ballast, vec![0; 900_000]).unwrap();
+    unmount(at.path(), UnmountFlags::empty()).unwrap();
+    std::thread::scope(|scope| {
+        let end = scope.spawn(|| mount.wait());
+        std::thread::sleep(Duration::from_millis(500));
+        assert!(!end.is_finished(), "it has given up");
+        fs::remove_file(&ballast).unwrap();
+        end.join().unwrap().unwrap();
+    });
+    assert!(fs::read(source.path().join("file")).unwrap() == [1; 300_000]);
+}
+
+#[test]
+fn what_is_free_is_told_without_what_is_written_already() {
+    let Some((source, at, _small)) = small_source() else {
+        return;
+    };
+    let mount = MountOptions::new(source.path(), at.path())
+        .cache_bytes(16 << 20)
+        .dirty_age(Duration::from_secs(3600));
+    let mount = mount.mount().unwrap();
+    let free = |path: &Path| rustix::fs::statvfs(path).unwrap().f_bavail;
+    let before = free(at.path());
+    fs::write(at.path().join("file"), vec![1; 400 << 10]).unwrap();
+    assert!(before - free(at.path()) >= 100, "{before} blocks");
+    mount.sync().unwrap();
+    assert_eq!(free(at.path()), free(source.path()));
+    mount.unmount().unwrap();
+}
+
+/// The source's own file system goes while files are open and dirty.
+#[test]
+fn a_source_that_vanishes_is_an_error_and_not_an_end() {
+    let Some(below) = mounted(|options| options) else {
+        return;
+    };
+    let at = directory();
+    let options = MountOptions::new(&below.at, at.path()).dirty_age(Duration::from_secs(3600));
+    let mount = options.mount().unwrap();
+    fs::write(at.path().join("file"), [1; 10_000]).unwrap();
+    mount.sync().unwrap();
+    let path = at.path().join("file");
+    let mut file = OpenOptions::new().append(true).open(&path).unwrap();
+    file.write_all(&[2; 10_000]).unwrap();
+    // As where its process was killed.
+    let connection = rustix::fs::stat(&below.at).unwrap().st_dev & 0xff;
+    let abort = format!("/sys/fs/fuse/connections/{connection}/abort");
+    if let Err(error) = fs::write(abort, "1") {
+        return eprintln!("skipped: a connection cannot be ended: {error}");
+    }
+    assert!(file.sync_all().is_err());
+    assert!(mount.sync().is_err());
+    // What is in memory can be read, and what is not is an error.
+    let reader = File::open(&path);
+    if let Ok(reader) = reader {
+        let mut page = [0; 4096];
+        let _ = reader.read_at(&mut page, 0);
+    }
+    assert!(fs::read(at.path().join("none")).is_err());
+    assert!(mount.unmount().is_err(), "it is still mounted");
+    assert!(mount.stats().dirty_bytes >= 10_000);
+    drop(file);
+}
+
 /// A source has room for what it has already, and a hole takes none.
 #[test]
 fn a_source_with_little_room_takes_what_needs_little() {

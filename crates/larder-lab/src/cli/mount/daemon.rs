@@ -2,6 +2,8 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::net::UnixDatagram;
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, mpsc};
 
@@ -18,14 +20,66 @@ const BEHIND: &str = "LARDER_MOUNT_BEHIND";
 /// It prints this when the mount can be used.
 const READY: &str = "mounted";
 
+/// The system's log.
+const SYSTEM_LOG: &str = "/dev/log";
+
+/// Where a mount says what nobody asked for: on stderr, or in the system's log where it has a socket.
+struct Log(Option<UnixDatagram>);
+
+impl Log {
+    fn to(socket: Option<UnixDatagram>) {
+        // A log that is full holds nobody up.
+        let _ = socket.as_ref().map(|socket| socket.set_nonblocking(true));
+        if log::set_boxed_logger(Box::new(Self(socket))).is_ok() {
+            log::set_max_level(log::LevelFilter::Warn);
+        }
+    }
+}
+
+impl log::Log for Log {
+    fn enabled(&self, about: &log::Metadata<'_>) -> bool {
+        about.target().starts_with("larder")
+    }
+
+    fn log(&self, record: &log::Record<'_>) {
+        if !self.enabled(record.metadata()) {
+            return;
+        }
+        let text = record.args();
+        match &self.0 {
+            Some(socket) => {
+                // A daemon's error or warning (RFC 3164).
+                let severity = if record.level() == log::Level::Error {
+                    3
+                } else {
+                    4
+                };
+                let line = format!(
+                    "<{}>larder[{}]: {text}",
+                    3 * 8 + severity,
+                    std::process::id()
+                );
+                let _ = socket.send_to(line.as_bytes(), SYSTEM_LOG);
+            }
+            None => {
+                let _ = writeln!(io::stderr(), "larder: {text}");
+            }
+        }
+    }
+
+    fn flush(&self) {}
+}
+
 pub(in crate::cli) fn run(global: &Global, args: &Mount, out: &mut dyn Write) -> Outcome {
     if args.foreground {
+        Log::to(None);
         return serve(args, || {
             output::hint(global, "mounted; Ctrl-C unmounts");
             Ok(())
         });
     }
     if std::env::var_os(BEHIND).is_some() {
+        Log::to(UnixDatagram::unbound().ok());
         return serve(args, || {
             writeln!(out, "{READY}")?;
             out.flush()?;
@@ -40,6 +94,8 @@ fn behind() -> Outcome {
     let fail =
         |e: io::Error| Failure::io(format!("the process that serves cannot be started: {e}"));
     let mut child = Command::new(std::env::current_exe().map_err(fail)?)
+        // Its words are no more those of mount(8).
+        .arg0("larder")
         .args(words().into_iter().skip(1))
         .env(BEHIND, "1")
         .stdin(Stdio::null())

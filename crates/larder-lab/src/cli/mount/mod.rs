@@ -31,7 +31,7 @@ Examples:
   larder mount /mnt/nfs /mnt/fast --cache 1G --coherence ttl=30s
   larder mount ~/src ~/build --cache 64M --rule lirs --trace t.csv   and later: larder sim t.csv
   larder mount ~/src ~/build --cache 256M --budget target=192M:lirs --budget logs=1M:fifo
-  larder mount / /mnt/look --read-only --foreground
+  larder mount /usr /mnt/look --read-only --foreground
 
 Linked as /sbin/mount.larder the program serves /etc/fstab, where the options have the same names:
   /mnt/disk  /mnt/fast  larder  cache=512M,rule=lirs,noexec  0 0
@@ -225,6 +225,7 @@ fn fault(error: FsError) -> Failure {
         | FsError::Mode { .. }
         | FsError::IoUring(_)
         | FsError::Budget { .. }
+        | FsError::Most { .. }
         | FsError::Folder { .. }
         | FsError::Cache(_) => Failure::usage(error),
         FsError::Busy { .. }
