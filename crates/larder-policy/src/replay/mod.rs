@@ -172,7 +172,8 @@ impl<P: Policy> Replay<P> {
     }
 
     /// One use of a block which the rule knows by another identity than its number: rules that hash the identity then do exactly
-    /// what they did where it was recorded. [`Reason::Readahead`] is no use: see [`read_ahead`](Self::read_ahead).
+    /// what they did where it was recorded. A block in memory that is written whole is one that its writer has passed
+    /// ([`Policy::drop_behind`]). [`Reason::Readahead`] is no use: see [`read_ahead`](Self::read_ahead).
     ///
     /// ```
     /// use larder_policy::{Block, Lru, Reason, replay::Replay};
@@ -191,7 +192,11 @@ impl<P: Policy> Replay<P> {
                 if *at & UNUSED != 0 {
                     *at &= !UNUSED;
                 }
-                self.rule.touch(*at as Frame, Touch { request });
+                let frame = *at as Frame;
+                self.rule.touch(frame, Touch { request });
+                if reason == Reason::Write {
+                    self.rule.drop_behind(frame); // generic_file_write: written to its end
+                }
                 true
             }
             at => {

@@ -92,6 +92,19 @@ fn a_rule_sees_the_identity_and_the_ticks() {
 }
 
 #[test]
+fn a_block_that_is_written_to_its_end_is_deactivated_also_on_a_hit() {
+    let mut cache = Replay::new(crate::Linux247::new(100).unwrap()).unwrap();
+    let mut access = |block, reason| {
+        let hit = cache.access_as(block, Block(block.into()), block, reason);
+        (hit, cache.rule().explain()[0])
+    };
+    assert_eq!(access(0, Reason::Write), (false, ("active", 0.0)));
+    (1..50).for_each(|block| assert!(!access(block, Reason::Demand).0));
+    assert_eq!(access(30, Reason::Demand), (true, ("active", 49.0)));
+    assert_eq!(access(30, Reason::Write), (true, ("active", 48.0)));
+}
+
+#[test]
 fn a_table_that_no_memory_holds_is_refused() {
     let rule = Lru::fifo(1).unwrap();
     assert!(matches!(

@@ -1,6 +1,6 @@
 //! OPT in three ways, curves against simulations, streams against loads, parts against wholes.
 
-use larder_sim::machine::{Drive, Setup};
+use larder_sim::machine::{Drive, Machine, Setup};
 use larder_sim::{
     Cell, Header, Job, Kind, Line, Loaded, Merger, NextUse, Opt, OptHeap, Plan, ReadOptions,
     Record, Row, SimError, SpillTo, Tally, Trace, Watch, difference, fixed_rate, fixed_size,
@@ -353,6 +353,37 @@ fn a_disk_takes_what_its_commands_take() {
     assert!((disk.total_s - seconds).abs() < 1e-9, "{disk:?}");
     let alone: Vec<_> = on(1).0.iter().map(|o| o.disk).collect();
     assert_eq!(alone, outcomes.iter().map(|o| o.disk).collect::<Vec<_>>());
+}
+
+#[test]
+fn on_a_disk_that_takes_no_time_every_rule_has_its_hits() {
+    let mut dice = Dice(3);
+    let records: Vec<Record> = (0..20_000)
+        .map(|n| {
+            let top = 1 + dice.below(300);
+            Record {
+                block: dice.below(top),
+                request: n,
+                kind: [Kind::Write, Kind::Read][dice.below(3).min(1) as usize],
+                ..Record::default()
+            }
+        })
+        .collect();
+    let trace = Loaded::from_records("made", &records).unwrap();
+    let mut setup = Setup::new(60);
+    // What is dirty is written at once.
+    setup.dirty = 0.0;
+    setup.drive = Drive {
+        seek: 0.0,
+        rate: f64::INFINITY,
+        block: 4096.0,
+    };
+    for rule in larder_policy::rules() {
+        let mut machine = Machine::new(rule.name, setup).unwrap();
+        records.iter().for_each(|r| machine.step(r).unwrap());
+        let bare = run_boxed(rule.name, setup.blocks, &trace);
+        assert_eq!(machine.counted().tally, bare, "{}", rule.name);
+    }
 }
 
 #[test]
