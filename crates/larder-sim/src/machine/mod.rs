@@ -6,7 +6,7 @@
 
 mod disk;
 
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 
 use larder_policy::{
     Arrival, Block, Frame, FrameState, Frames, Policy, PolicyError, Reason, Shadow, Touch, rule,
@@ -164,8 +164,8 @@ struct Held {
     slot: u32,
     /// Its number, which is its place on the disk.
     block: u64,
-    /// When it became dirty; none if it is clean.
-    dirty: Option<f64>,
+    /// Its place in the queue of dirty frames; none if it is clean.
+    dirty: Option<u64>,
     /// It was read ahead and not used yet.
     unused: bool,
 }
@@ -191,9 +191,8 @@ struct House {
     free: Vec<Frame>,
     disk: Disk,
     asked: Vec<Frame>,
-    dirty: usize,
-    /// Frames in the order in which they became dirty, with when; stale if the frame says otherwise.
-    queue: VecDeque<(Frame, f64)>,
+    /// The dirty frames in the order in which they became that, with when.
+    queue: BTreeMap<u64, (Frame, f64)>,
     wasted: u64,
 }
 
@@ -218,8 +217,7 @@ impl House {
 
     fn clean(&mut self, frame: Frame) -> Option<u64> {
         let held = &mut self.frames[frame as usize];
-        held.dirty.take()?;
-        self.dirty -= 1;
+        self.queue.remove(&held.dirty.take()?);
         Some(held.block)
     }
 
@@ -236,15 +234,10 @@ impl House {
     /// Writes the oldest dirty blocks while `more` says so.
     fn flush(&mut self, more: impl Fn(&Self, f64) -> bool) {
         let mut blocks = Vec::new();
-        while let Some(&(frame, since)) = self.queue.front() {
-            let stale = self.frames[frame as usize].dirty != Some(since);
-            if !stale && !more(self, since) {
-                break;
-            }
-            self.queue.pop_front();
-            if !stale {
-                blocks.extend(self.clean(frame));
-            }
+        while let Some((_, &(frame, since))) = self.queue.first_key_value()
+            && more(self, since)
+        {
+            blocks.extend(self.clean(frame));
         }
         self.disk.write_behind(&mut blocks);
     }
@@ -334,8 +327,7 @@ impl Machine {
                 free,
                 disk: Disk::new(setup.drive),
                 asked: Vec::new(),
-                dirty: 0,
-                queue: VecDeque::new(),
+                queue: BTreeMap::new(),
                 wasted: 0,
             },
             files: Vec::new(),
@@ -388,8 +380,8 @@ impl Machine {
     /// Time goes on: kswapd's second, kupdate's look, bdflush's limit.
     fn pass(&mut self) {
         let limit = (self.setup.blocks as f64 * self.setup.dirty) as usize;
-        if self.house.dirty > limit {
-            self.house.flush(|house, _| house.dirty > limit);
+        if self.house.queue.len() > limit {
+            self.house.flush(|house, _| house.queue.len() > limit);
         }
         // Ticks take time themselves when they write; those are for the next event.
         let now = self.now();
@@ -566,11 +558,12 @@ impl Machine {
             }
         };
         let now = self.now();
-        let held = &mut self.house.frames[frame as usize];
+        let House { frames, queue, .. } = &mut self.house;
+        let held = &mut frames[frame as usize];
         if held.dirty.is_none() {
-            held.dirty = Some(now);
-            self.house.dirty += 1;
-            self.house.queue.push_back((frame, now));
+            let place = queue.last_key_value().map_or(0, |(last, _)| last + 1);
+            held.dirty = Some(place);
+            queue.insert(place, (frame, now));
         }
         Ok(())
     }

@@ -83,6 +83,22 @@ fn beyond_two_fifths_dirty_pages_are_written_in_order_and_once() {
 }
 
 #[test]
+fn what_is_removed_is_in_no_queue() {
+    let mut machine = Machine::new("lru", Setup::new(100)).unwrap();
+    machine.step(&record(Kind::Write, 1, 0)).unwrap(); // the oldest stays
+    for kind in [Kind::Write, Kind::Remove].into_iter().cycle().take(1000) {
+        machine.step(&record(kind, 1, 7)).unwrap();
+    }
+    assert_eq!(machine.house.queue.len(), 1);
+    // And it is the first to be written.
+    for page in 1..100 {
+        machine.step(&record(Kind::Write, 1, page)).unwrap();
+    }
+    assert_eq!(machine.house.queue.len(), 40);
+    assert_eq!(machine.counted().disk.written, 60);
+}
+
+#[test]
 fn a_dirty_page_that_must_leave_is_written() {
     let records: Vec<Record> = (0..3).map(|page| record(Kind::Write, 1, page)).collect();
     let outcome = run("fifo", 1, true, &records);
