@@ -1,26 +1,69 @@
-//! Names (paths, keys) as small numbers.
+//! Names (paths, keys) as small numbers, and the bytes of what a reader keeps.
 
 use std::collections::HashMap;
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Numbers for names, in order of arrival.
 #[derive(Debug)]
 pub(super) struct Names {
     numbers: HashMap<Box<[u8]>, u32>,
     next: u32,
-    bytes: u64,
+    /// Of the names, and of what is [`Kept`].
+    bytes: Arc<AtomicU64>,
     most: u64,
 }
 
-/// Approximate bytes of a name in the table, without its text.
+/// Approximate bytes of an entry in a table, without its text.
 const ENTRY: u64 = 64;
 
+/// What a reader keeps beside the names. Its bytes count until it is dropped, and those of a clone as well.
+#[derive(Debug)]
+pub(super) struct Kept<T> {
+    value: T,
+    bytes: u64,
+    all: Arc<AtomicU64>,
+}
+
+impl<T: Clone> Clone for Kept<T> {
+    fn clone(&self) -> Self {
+        self.all.fetch_add(self.bytes, Relaxed);
+        Self {
+            value: self.value.clone(),
+            bytes: self.bytes,
+            all: Arc::clone(&self.all),
+        }
+    }
+}
+
+impl<T> Drop for Kept<T> {
+    fn drop(&mut self) {
+        self.all.fetch_sub(self.bytes, Relaxed);
+    }
+}
+
+impl<T> Deref for Kept<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+impl<T> DerefMut for Kept<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.value
+    }
+}
+
 impl Names {
-    /// Names that take this many bytes at most.
+    /// Names, and what is kept beside them, that take this many bytes at most.
     pub(super) fn within(most: u64) -> Self {
         Self {
             numbers: HashMap::new(),
             next: 0,
-            bytes: 0,
+            bytes: Arc::default(),
             most,
         }
     }
@@ -34,6 +77,7 @@ impl Names {
                 self.next = number
                     .checked_add(1)
                     .ok_or("more than 2^32 different names")?;
+                self.bytes.fetch_add(ENTRY, Relaxed);
                 self.set(name, number)?;
                 Ok(number)
             }
@@ -56,23 +100,58 @@ impl Names {
         found.into_iter().map(|(_, number)| *number).collect()
     }
 
-    /// Removes a name. Its bytes stay counted: the reader keeps what the number stood for.
+    /// Removes a name. The entry of its number stays counted: the reader keeps what the number stood for.
     pub(super) fn forget(&mut self, name: &[u8]) -> Option<u32> {
-        self.numbers.remove(name)
+        let number = self.numbers.remove(name)?;
+        self.bytes.fetch_sub(name.len() as u64, Relaxed);
+        Some(number)
     }
 
     /// Makes a name stand for a number.
     pub(super) fn set(&mut self, name: &[u8], number: u32) -> Result<(), String> {
-        self.bytes += name.len() as u64 + ENTRY;
-        if self.bytes > self.most {
-            return Err(format!(
-                "the {} different names until here take more than the {} MiB that the trace may take in memory; \
-                 raise --max-memory, or take a part with --limit",
-                self.numbers.len(),
-                self.most.div_ceil(1 << 20)
-            ));
-        }
+        self.bytes.fetch_add(name.len() as u64, Relaxed);
+        self.check("")?;
         self.numbers.insert(name.into(), number);
         Ok(())
+    }
+
+    /// Renames every name for which `new` has another one.
+    pub(super) fn rename(&mut self, new: impl Fn(&[u8]) -> Option<Vec<u8>>) -> Result<(), String> {
+        let old = self.numbers.extract_if(|name, _| new(name).is_some());
+        let old: Vec<(Box<[u8]>, u32)> = old.collect();
+        for (name, number) in old {
+            self.bytes.fetch_sub(name.len() as u64, Relaxed);
+            if let Some(name) = new(&name) {
+                self.set(&name, number)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts an entry and so many bytes more until the value is dropped.
+    pub(super) fn keep<T>(&self, value: T, bytes: u64) -> Result<Kept<T>, String> {
+        let bytes = bytes + ENTRY;
+        self.bytes.fetch_add(bytes, Relaxed);
+        let all = Arc::clone(&self.bytes);
+        let kept = Kept { value, bytes, all };
+        self.check_kept()?;
+        Ok(kept)
+    }
+
+    /// To be called after what is kept was cloned.
+    pub(super) fn check_kept(&self) -> Result<(), String> {
+        self.check("what is open and ")
+    }
+
+    fn check(&self, also: &str) -> Result<(), String> {
+        if self.bytes.load(Relaxed) <= self.most {
+            return Ok(());
+        }
+        Err(format!(
+            "{also}the {} different names until here take more than the {} MiB that the trace may take in memory; \
+             raise --max-memory, or take a part with --limit",
+            self.numbers.len(),
+            self.most.div_ceil(1 << 20)
+        ))
     }
 }

@@ -7,6 +7,11 @@ use std::collections::BTreeMap;
 pub(crate) struct Ranges(BTreeMap<u64, u64>);
 
 impl Ranges {
+    /// Nothing was added, or all was cut.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Adds `first..end`.
     pub(crate) fn add(&mut self, mut first: u64, mut end: u64) {
         if first >= end {

@@ -9,6 +9,7 @@
 //! | mmap of a file | one that reads the mapped range (strace does not show which pages were used), or nothing, by option |
 //! | fstat, newfstatat and statx of a descriptor, fallocate | where the file ends, and its mappings with it |
 //! | lseek, dup, fcntl, close, fork, clone, execve, chdir | followed |
+//! | rename | the file, or all files below a directory, have other paths |
 //! | unlink, rename over a file, truncate | the pages are removed |
 //!
 //! Files are distinguished by their paths. Pipes, sockets, /dev, /proc and /sys are no files.
@@ -17,6 +18,7 @@ use super::super::options::ReadOptions;
 use super::super::record::Kind;
 use super::super::sink::{About, Sink};
 use super::LineParser;
+use super::names::Kept;
 use super::strace_files::Files;
 use super::strace_line::{Call, Line, parse};
 use std::collections::HashMap;
@@ -24,7 +26,7 @@ use std::collections::HashMap;
 pub(super) struct Strace {
     files: Files,
     /// By process: the beginning of an unfinished call.
-    unfinished: HashMap<u32, Vec<u8>>,
+    unfinished: HashMap<u32, Kept<Vec<u8>>>,
     /// Mappings count as read.
     mapped: bool,
 }
@@ -39,7 +41,8 @@ impl LineParser for Strace {
                 Ok(())
             }
             Line::Unfinished { pid, text } => {
-                self.unfinished.insert(pid, text.to_vec());
+                let text = self.files.keep(text.to_vec())?;
+                self.unfinished.insert(pid, text);
                 Ok(())
             }
             Line::Resumed {
@@ -80,7 +83,7 @@ impl Strace {
         let forks = self.unfinished.iter().filter(|(_, text)| is_fork(text));
         let mut parents = forks.map(|(pid, text)| (*pid, shares(text)));
         let parent = parents.next().filter(|_| parents.next().is_none());
-        self.files.meet(call.pid, parent);
+        self.files.meet(call.pid, parent)?;
         let Some(result) = call.result.filter(|r| *r >= 0) else {
             return Ok(());
         };
@@ -88,10 +91,10 @@ impl Strace {
         match call.name {
             b"fork" | b"vfork" | b"clone" | b"clone3" => {
                 let child = u32::try_from(result).map_err(|_| "the child's number is too large")?;
-                self.files.fork(call.pid, child, shares(call.whole));
+                self.files.fork(call.pid, child, shares(call.whole))?;
             }
-            b"execve" | b"execveat" => self.files.exec(call.pid),
-            b"chdir" => self.files.chdir(call.pid, call.path(0)),
+            b"execve" | b"execveat" => self.files.exec(call.pid)?,
+            b"chdir" => self.files.chdir(call.pid, call.path(0))?,
             b"open" | b"creat" => {
                 let flags = if call.name == b"creat" {
                     &b"O_TRUNC"[..]
@@ -171,21 +174,17 @@ impl Strace {
                 self.files
                     .unlink(call.pid, Some(call.fd(0)), call.path(1), call.time, sink)?
             }
-            b"rename" => {
-                self.files.rename(
-                    call.pid,
-                    (None, call.path(0)),
-                    (None, call.path(1)),
-                    call.time,
-                    sink,
-                )?;
-            }
-            b"renameat" | b"renameat2" => {
-                let (from, to) = (
-                    (Some(call.fd(0)), call.path(1)),
-                    (Some(call.fd(2)), call.path(3)),
-                );
-                self.files.rename(call.pid, from, to, call.time, sink)?;
+            b"rename" | b"renameat" | b"renameat2" => {
+                let path = |dir: Option<usize>, path: usize| {
+                    let dir = dir.map(|n| call.fd(n));
+                    self.files.whole(call.pid, dir, call.path(path))
+                };
+                let (from, to) = match call.name {
+                    b"rename" => (path(None, 0), path(None, 1)),
+                    _ => (path(Some(0), 1), path(Some(2), 3)),
+                };
+                let exchange = memchr::memmem::find(call.arg(4), b"RENAME_EXCHANGE").is_some();
+                self.files.rename(&from, &to, exchange, call.time, sink)?;
             }
             _ => {}
         }

@@ -1,10 +1,11 @@
 //! Processes, their descriptors, and files by path: what strace's calls do to them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::super::record::{Kind, tenant_of};
 use super::super::sink::{About, Sink};
-use super::names::Names;
+use super::names::{Kept, Names};
 use super::ranges::Ranges;
 use super::strace_line::Fd;
 
@@ -18,17 +19,24 @@ struct Description {
     size: Option<u64>,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Descriptor {
-    description: usize,
+    description: Arc<Mutex<Description>>,
     close_on_exec: bool,
 }
 
-#[derive(Debug, Clone, Copy)]
+/// Descriptors by their numbers. A tree: a hash table would keep its size when they are closed, and so would its clones.
+type Table = BTreeMap<i32, Kept<Descriptor>>;
+
+#[derive(Debug)]
 struct Process {
-    table: usize,
+    table: Arc<Mutex<Table>>,
     tenant: u16,
 }
+
+/// Approximate bytes of a description, and of a process with an empty table, beside their entries.
+const DESCRIPTION: u64 = 64;
+const PROCESS: u64 = 128;
 
 #[derive(Debug, Default)]
 struct File {
@@ -41,11 +49,9 @@ struct File {
 /// All state that is followed.
 #[derive(Debug)]
 pub(super) struct Files {
-    processes: HashMap<u32, Process>,
-    directories: HashMap<u32, Vec<u8>>,
+    processes: HashMap<u32, Kept<Process>>,
+    directories: HashMap<u32, Kept<Vec<u8>>>,
     met: u32,
-    tables: Vec<HashMap<i32, Descriptor>>,
-    descriptions: Vec<Description>,
     names: Names,
     files: Vec<File>,
 }
@@ -83,101 +89,109 @@ fn joined(base: &[u8], path: &[u8]) -> Vec<u8> {
     whole
 }
 
+/// Where a path lies when `from` is called `to`; none if that does not change it.
+fn moved(path: &[u8], from: &[u8], to: &[u8]) -> Option<Vec<u8>> {
+    let below = path.strip_prefix(from)?;
+    (below.is_empty() || below.starts_with(b"/")).then(|| [to, below].concat())
+}
+
+/// Only one thread reads a trace: nothing waits.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Files {
-    /// Nothing yet; the names of files take this many bytes at most.
+    /// Nothing yet; names, processes and what they have open take this many bytes at most.
     pub(super) fn within(most: u64) -> Self {
         Self {
             processes: HashMap::new(),
             directories: HashMap::new(),
             met: 0,
-            tables: Vec::new(),
-            descriptions: Vec::new(),
             names: Names::within(most),
             files: Vec::new(),
         }
     }
 
-    fn new_process(&mut self, pid: u32, table: usize) -> Process {
+    /// A text that is kept.
+    pub(super) fn keep(&self, text: Vec<u8>) -> Result<Kept<Vec<u8>>, String> {
+        let bytes = text.len() as u64;
+        self.names.keep(text, bytes)
+    }
+
+    fn new_process(&mut self, pid: u32, table: Arc<Mutex<Table>>) -> Result<(), String> {
         let process = Process {
             table,
             tenant: tenant_of(u64::from(self.met)),
         };
         self.met = self.met.saturating_add(1);
+        let process = self.names.keep(process, PROCESS)?;
         self.processes.insert(pid, process);
-        process
+        Ok(())
     }
 
-    fn new_table(&mut self, table: HashMap<i32, Descriptor>) -> usize {
-        self.tables.push(table);
-        self.tables.len() - 1
+    fn table(&self, pid: u32) -> MutexGuard<'_, Table> {
+        lock(&self.processes[&pid].table)
     }
 
     /// A process makes a call: if it is new, and one other process is in the middle of a fork, it is the child of that one.
-    pub(super) fn meet(&mut self, pid: u32, parent: Option<(u32, bool)>) {
+    pub(super) fn meet(&mut self, pid: u32, parent: Option<(u32, bool)>) -> Result<(), String> {
         if self.processes.contains_key(&pid) {
-            return;
+            return Ok(());
         }
         match parent {
             Some((parent, shared)) if self.processes.contains_key(&parent) => {
                 self.fork(parent, pid, shared)
             }
-            _ => {
-                let table = self.new_table(HashMap::new());
-                self.new_process(pid, table);
-            }
+            _ => self.new_process(pid, Arc::default()),
         }
     }
 
-    pub(super) fn fork(&mut self, parent: u32, child: u32, shared: bool) {
+    pub(super) fn fork(&mut self, parent: u32, child: u32, shared: bool) -> Result<(), String> {
         if self.processes.contains_key(&child) {
-            return; // it spoke before its parent's call returned
+            return Ok(()); // it spoke before its parent's call returned
         }
-        let table = self.processes[&parent].table;
+        let table = &self.processes[&parent].table;
         let table = if shared {
-            table
+            Arc::clone(table)
         } else {
-            self.new_table(self.tables[table].clone())
+            Arc::new(Mutex::new(lock(table).clone()))
         };
-        self.new_process(child, table);
         if let Some(directory) = self.directories.get(&parent).cloned() {
             self.directories.insert(child, directory);
         }
+        self.new_process(child, table)
     }
 
     pub(super) fn exit(&mut self, pid: u32) {
-        if let Some(process) = self.processes.remove(&pid)
-            && self.processes.values().all(|p| p.table != process.table)
-        {
-            self.tables[process.table] = HashMap::new();
-        }
+        self.processes.remove(&pid);
         self.directories.remove(&pid);
     }
 
-    pub(super) fn exec(&mut self, pid: u32) {
-        let table = self.processes[&pid].table;
-        let mut kept = self.tables[table].clone();
+    pub(super) fn exec(&mut self, pid: u32) -> Result<(), String> {
+        let mut kept = self.table(pid).clone();
         kept.retain(|_, d| !d.close_on_exec);
-        let table = self.new_table(kept);
         if let Some(process) = self.processes.get_mut(&pid) {
-            process.table = table;
+            process.table = Arc::new(Mutex::new(kept));
         }
+        self.names.check_kept()
     }
 
     pub(super) fn tenant(&self, pid: u32) -> u16 {
         self.processes.get(&pid).map_or(0, |p| p.tenant)
     }
 
-    pub(super) fn chdir(&mut self, pid: u32, path: &[u8]) {
-        let whole = self.whole(pid, None, path);
+    pub(super) fn chdir(&mut self, pid: u32, path: &[u8]) -> Result<(), String> {
+        let whole = self.keep(self.whole(pid, None, path))?;
         self.directories.insert(pid, whole);
+        Ok(())
     }
 
     /// A path from the root on: from a directory's descriptor if strace said what it is, else from the working directory.
-    fn whole(&self, pid: u32, dir: Option<Fd<'_>>, path: &[u8]) -> Vec<u8> {
+    pub(super) fn whole(&self, pid: u32, dir: Option<Fd<'_>>, path: &[u8]) -> Vec<u8> {
         let here = || {
             self.directories
                 .get(&pid)
-                .map_or(&b"/(here)"[..], Vec::as_slice)
+                .map_or(&b"/(here)"[..], |directory| directory.as_slice())
         };
         let base = dir.and_then(|d| d.path).unwrap_or_else(here);
         joined(base, path)
@@ -213,91 +227,95 @@ impl Files {
             Some(path) => path.to_vec(),
             None => self.whole(pid, dir, path),
         };
-        let table = self.processes[&pid].table;
         if !has_pages(&whole) || has(b"O_PATH") {
-            self.tables[table].remove(&fd);
+            self.table(pid).remove(&fd);
             return Ok(None);
         }
         let file = self.number(&whole)?;
-        self.point(
-            table,
-            fd,
-            Description {
-                file,
-                position: 0,
-                append: has(b"O_APPEND"),
-                size: None,
-            },
-            has(b"O_CLOEXEC"),
-        );
+        let description = Description {
+            file,
+            position: 0,
+            append: has(b"O_APPEND"),
+            size: None,
+        };
+        self.point(pid, fd, description, has(b"O_CLOEXEC"))?;
         Ok(Some(file))
     }
 
+    /// A number for a new description.
     fn point(
-        &mut self,
-        table: usize,
+        &self,
+        pid: u32,
         fd: i32,
         description: Description,
         close_on_exec: bool,
-    ) -> usize {
-        let n = self.descriptions.len();
-        self.descriptions.push(description);
-        self.tables[table].insert(
-            fd,
-            Descriptor {
-                description: n,
-                close_on_exec,
-            },
-        );
-        n
+    ) -> Result<Arc<Mutex<Description>>, String> {
+        let description = Arc::new(Mutex::new(description));
+        self.share(pid, fd, &description, close_on_exec)?;
+        Ok(description)
+    }
+
+    /// A number, perhaps another one, for what is open.
+    fn share(
+        &self,
+        pid: u32,
+        fd: i32,
+        description: &Arc<Mutex<Description>>,
+        close_on_exec: bool,
+    ) -> Result<(), String> {
+        let descriptor = Descriptor {
+            description: Arc::clone(description),
+            close_on_exec,
+        };
+        let descriptor = self.names.keep(descriptor, DESCRIPTION)?;
+        self.table(pid).insert(fd, descriptor);
+        Ok(())
     }
 
     /// What a descriptor points to. A descriptor that strace names without an open was open before: its position is taken as 0.
-    fn description(&mut self, pid: u32, fd: Fd<'_>) -> Result<Option<usize>, String> {
-        let (Some(number), table) = (fd.number, self.processes[&pid].table) else {
+    fn description(
+        &mut self,
+        pid: u32,
+        fd: Fd<'_>,
+    ) -> Result<Option<Arc<Mutex<Description>>>, String> {
+        let Some(number) = fd.number else {
             return Ok(None);
         };
-        if let Some(path) = fd.path {
-            let path = path.strip_suffix(b" (deleted)").unwrap_or(path);
-            if !has_pages(path) {
-                return Ok(None);
-            }
-            if !self.tables[table].contains_key(&number) {
-                let file = self.number(path)?;
-                return Ok(Some(self.point(
-                    table,
-                    number,
-                    Description {
-                        file,
-                        position: 0,
-                        append: false,
-                        size: None,
-                    },
-                    false,
-                )));
-            }
+        let path = fd
+            .path
+            .map(|path| path.strip_suffix(b" (deleted)").unwrap_or(path));
+        if path.is_some_and(|path| !has_pages(path)) {
+            return Ok(None);
         }
-        Ok(self.tables[table].get(&number).map(|d| d.description))
+        let known = self.table(pid).get(&number).map(|d| d.description.clone());
+        match (known, path) {
+            (None, Some(path)) => {
+                let description = Description {
+                    file: self.number(path)?,
+                    position: 0,
+                    append: false,
+                    size: None,
+                };
+                self.point(pid, number, description, false).map(Some)
+            }
+            (known, _) => Ok(known),
+        }
     }
 
     /// The file of a descriptor.
     pub(super) fn file(&mut self, pid: u32, fd: Fd<'_>) -> Result<Option<u32>, String> {
-        Ok(self
-            .description(pid, fd)?
-            .map(|d| self.descriptions[d].file))
+        Ok(self.description(pid, fd)?.map(|d| lock(&d).file))
     }
 
     pub(super) fn close(&mut self, pid: u32, fd: Option<i32>) {
-        let table = self.processes[&pid].table;
         if let Some(fd) = fd {
-            self.tables[table].remove(&fd);
+            self.table(pid).remove(&fd);
         }
     }
 
     pub(super) fn close_range(&mut self, pid: u32, first: Option<i32>, last: i32) {
-        let table = self.processes[&pid].table;
         if let Some(first) = first {
-            self.tables[table].retain(|fd, _| *fd < first || *fd > last);
+            self.table(pid).retain(|fd, _| *fd < first || *fd > last);
         }
     }
 
@@ -312,24 +330,16 @@ impl Files {
         let Ok(to) = i32::try_from(to) else {
             return Ok(());
         };
-        let description = self.description(pid, from)?;
-        let table = self.processes[&pid].table;
-        match description {
-            Some(description) => self.tables[table].insert(
-                to,
-                Descriptor {
-                    description,
-                    close_on_exec,
-                },
-            ),
-            None => self.tables[table].remove(&to),
-        };
+        match self.description(pid, from)? {
+            Some(description) => self.share(pid, to, &description, close_on_exec)?,
+            None => self.close(pid, Some(to)),
+        }
         Ok(())
     }
 
     pub(super) fn close_on_exec(&mut self, pid: u32, fd: Fd<'_>, close_on_exec: bool) {
-        let table = self.processes[&pid].table;
-        if let Some(descriptor) = fd.number.and_then(|fd| self.tables[table].get_mut(&fd)) {
+        let mut table = self.table(pid);
+        if let Some(descriptor) = fd.number.and_then(|fd| table.get_mut(&fd)) {
             descriptor.close_on_exec = close_on_exec;
         }
     }
@@ -341,8 +351,8 @@ impl Files {
         to: u64,
         whence: &[u8],
     ) -> Result<(), String> {
-        if let Some(d) = self.description(pid, fd)? {
-            let description = &mut self.descriptions[d];
+        if let Some(description) = self.description(pid, fd)? {
+            let mut description = lock(&description);
             description.position = to;
             let file = &mut self.files[description.file as usize];
             if whence == b"SEEK_END" {
@@ -354,8 +364,8 @@ impl Files {
 
     /// A stat said the size of the file.
     pub(super) fn stat(&mut self, pid: u32, fd: Fd<'_>, size: u64) -> Result<(), String> {
-        if let Some(d) = self.description(pid, fd)? {
-            let description = &mut self.descriptions[d];
+        if let Some(description) = self.description(pid, fd)? {
+            let mut description = lock(&description);
             description.size = Some(size);
             self.files[description.file as usize].size = size;
         }
@@ -381,10 +391,10 @@ impl Files {
         len: u64,
         block_size: u64,
     ) -> Result<Option<(u32, u64)>, String> {
-        let Some(d) = self.description(pid, fd)? else {
+        let Some(description) = self.description(pid, fd)? else {
             return Ok(None);
         };
-        let Description { file, size, .. } = self.descriptions[d];
+        let Description { file, size, .. } = *lock(&description);
         let state = &mut self.files[file as usize];
         // What was written or allocated since the stat is a part of it.
         let len = size.map_or(len, |size| len.min(size.max(state.size).saturating_sub(at)));
@@ -405,15 +415,16 @@ impl Files {
         kind: Kind,
         block_size: u64,
     ) -> Result<Option<(u32, u64)>, String> {
-        let Some(d) = self.description(pid, fd)? else {
+        let Some(description) = self.description(pid, fd)? else {
             return Ok(None);
         };
+        let mut description = lock(&description);
         let Description {
             file,
             position,
             append,
             ..
-        } = self.descriptions[d];
+        } = *description;
         let state = &mut self.files[file as usize];
         let at = match said {
             Some(offset) => offset,
@@ -424,7 +435,7 @@ impl Files {
             .checked_add(bytes)
             .ok_or_else(|| format!("{bytes} bytes from byte {at} on pass 64 bits"))?;
         if said.is_none() {
-            self.descriptions[d].position = end;
+            description.position = end;
         }
         state.size = state.size.max(end);
         state.used.add(at / block_size, end.div_ceil(block_size));
@@ -467,28 +478,46 @@ impl Files {
         sink: &mut Sink,
     ) -> Result<(), String> {
         let whole = self.whole(pid, dir, path);
-        match self.names.forget(&whole) {
+        self.remove(&whole, time, sink)
+    }
+
+    fn remove(&mut self, path: &[u8], time: u64, sink: &mut Sink) -> Result<(), String> {
+        match self.names.forget(path) {
             Some(file) => self.cut(file, 0, time, sink),
             None => Ok(()),
         }
     }
 
+    /// What is below a directory goes along with it. `exchange`: the new name was there, and becomes the old one.
     pub(super) fn rename(
         &mut self,
-        pid: u32,
-        from: (Option<Fd<'_>>, &[u8]),
-        to: (Option<Fd<'_>>, &[u8]),
+        from: &[u8],
+        to: &[u8],
+        exchange: bool,
         time: u64,
         sink: &mut Sink,
     ) -> Result<(), String> {
-        let to_path = self.whole(pid, to.0, to.1);
-        let from_path = self.whole(pid, from.0, from.1);
-        if from_path == to_path {
+        if from == to {
             return Ok(());
         }
-        self.unlink(pid, to.0, to.1, time, sink)?;
-        if let Some(file) = self.names.forget(&from_path) {
-            self.names.set(&to_path, file)?;
+        if !exchange {
+            self.remove(to, time, sink)?;
+            // No directory has pages, so that nothing is below this name.
+            if let Some(file) = self.names.known(from)
+                && !self.files[file as usize].used.is_empty()
+            {
+                self.names.forget(from);
+                return self.names.set(to, file);
+            }
+        }
+        let back = |path: &[u8]| moved(path, to, from).filter(|_| exchange);
+        let new = |path: &[u8]| moved(path, from, to).or_else(|| back(path));
+        self.names.rename(new)?;
+        for directory in self.directories.values_mut() {
+            if let Some(path) = new(directory) {
+                let bytes = path.len() as u64;
+                *directory = self.names.keep(path, bytes)?;
+            }
         }
         Ok(())
     }

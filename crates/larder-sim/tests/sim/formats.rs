@@ -554,6 +554,141 @@ fn names_of_files_stop_at_the_bound() {
     }
 }
 
+/// The trace of a line again and again, after what was before, in little memory.
+fn repeated(
+    format: Format,
+    before: &str,
+    line: &dyn Fn(u32) -> String,
+) -> Result<Vec<Record>, SimError> {
+    let bounded = ReadOptions {
+        max_memory: 1 << 14,
+        ..options(Some(format))
+    };
+    let lines: String = (0..2000).map(line).collect();
+    let text = format!("{before}{lines}");
+    Ok(read("t", text.as_bytes(), &bounded)?.1)
+}
+
+const OPEN: &str = "1 openat(AT_FDCWD, \"/a\", O_RDONLY) = 3\n1 read(3, \"x\", 1) = 1\n";
+const CREATE: &str = "NTCreateX \"\\a\" 0x40 0x2 1 NT_STATUS_OK\nReadX 1 0 1 1 NT_STATUS_OK\n";
+
+#[test]
+fn what_is_open_no_more_takes_no_memory() {
+    for (format, before, line) in [
+        (
+            Format::Strace,
+            OPEN,
+            &(|_| "1 openat(AT_FDCWD, \"/a\", O_RDONLY) = 3\n".to_owned())
+                as &dyn Fn(u32) -> String,
+        ),
+        (Format::Strace, OPEN, &|n| {
+            format!("1 dup(3) = {n}\n1 close({n}) = 0\n")
+        }),
+        (Format::Strace, OPEN, &|_| {
+            "1 execve(\"/b\", [\"b\"], 0x7ffd) = 0\n".to_owned()
+        }),
+        (Format::Strace, OPEN, &|n| {
+            let n = n + 2;
+            format!("1 fork() = {n}\n{n} close(3) = 0\n{n} +++ exited with 0 +++\n")
+        }),
+        (Format::Strace, OPEN, &|n| {
+            let n = n + 2;
+            format!("{n} read(9,  <unfinished ...>\n{n} +++ exited with 0 +++\n")
+        }),
+        (Format::Strace, OPEN, &|_| {
+            "1 read(9,  <unfinished ...>\n1 <... read resumed>\"\", 1) = 0\n".to_owned()
+        }),
+        (Format::Strace, OPEN, &|_| {
+            "1 chdir(\"/b\") = 0\n".to_owned()
+        }),
+        (Format::Strace, OPEN, &|_| {
+            "1 rename(\"/a\", \"/b\") = 0\n1 rename(\"/b\", \"/a\") = 0\n".to_owned()
+        }),
+        (Format::Dbench, CREATE, &|n| {
+            format!("NTCreateX \"\\a\" 0x40 0x1 {n} NT_STATUS_OK\nClose {n} NT_STATUS_OK\n")
+        }),
+    ] {
+        let read = repeated(format, before, line);
+        assert!(read.is_ok(), "{}: {read:?}", line(0));
+    }
+}
+
+#[test]
+fn what_stays_open_stops_at_the_bound() {
+    for (format, before, line) in [
+        (
+            Format::Strace,
+            OPEN,
+            &(|n| format!("1 openat(AT_FDCWD, \"/a\", O_RDONLY) = {n}\n"))
+                as &dyn Fn(u32) -> String,
+        ),
+        (Format::Strace, OPEN, &|n| format!("1 dup(3) = {n}\n")),
+        (Format::Strace, OPEN, &|n| format!("{n} close(3) = 0\n")),
+        (Format::Strace, OPEN, &|n| format!("1 fork() = {n}\n")),
+        (Format::Strace, OPEN, &|n| {
+            format!("{n} read(3,  <unfinished ...>\n")
+        }),
+        (Format::Strace, OPEN, &|_| {
+            "1 chdir(\"directory\") = 0\n".to_owned()
+        }),
+        (Format::Dbench, CREATE, &|n| {
+            format!("NTCreateX \"\\a\" 0x40 0x1 {n} NT_STATUS_OK\n")
+        }),
+    ] {
+        let said = repeated(format, before, line).unwrap_err().to_string();
+        assert!(
+            said.contains("what is open and the 1 different names until here")
+                && said.contains("--max-memory"),
+            "{}: {said}",
+            line(0)
+        );
+    }
+    // A process that shares its parent's descriptors has its own from execve on.
+    let many: String = (4..100).map(|n| format!("1 dup(3) = {n}\n")).collect();
+    let threads = |n| format!("1 clone(flags=CLONE_FILES) = {n}\n{n} execve(\"/b\") = 0\n");
+    let said = repeated(Format::Strace, &format!("{OPEN}{many}"), &|n| {
+        threads(n + 2)
+    });
+    let said = said.unwrap_err().to_string();
+    assert!(said.contains("line 100: what is open and"), "{said}");
+}
+
+/// Files and kinds of what a text of strace moves.
+fn moved(text: &str) -> Vec<(u32, Kind)> {
+    let (_, records) = read("t", text.as_bytes(), &options(Some(Format::Strace))).unwrap();
+    records.iter().map(|r| (r.file, r.kind)).collect()
+}
+
+/// A read of the first block of a path.
+fn opened(path: &str) -> String {
+    format!("1 open(\"{path}\", O_RDWR) = 3\n1 read(3, \"x\", 4096) = 4096\n")
+}
+
+#[test]
+fn a_renamed_directory_takes_its_files_along() {
+    let read = |paths: &[&str]| paths.iter().map(|path| opened(path)).collect::<String>();
+    let before = read(&["/d/a", "/d/e/b", "/dd/a"]);
+    // The directory itself is opened and in use.
+    let rename =
+        "1 open(\"/d\", O_DIRECTORY) = 4\n1 chdir(\"/d\") = 0\n1 rename(\"/d\", \"/n\") = 0\n";
+    let after = read(&["/n/a", "/n/e/b", "/dd/a", "a", "/d/a"]);
+    let files = moved(&format!("{before}{rename}{after}"));
+    let files: Vec<u32> = files.iter().map(|(file, _)| *file).collect();
+    assert_eq!(files, [0, 1, 2, 0, 1, 2, 0, 4]);
+}
+
+#[test]
+fn exchanged_names_keep_their_pages() {
+    use Kind::{Read, Write};
+    let before = opened("/p/a") + &opened("/q") + "1 write(3, \"x\", 4096) = 4096\n";
+    let exchange = "1 renameat2(AT_FDCWD, \"/p\", AT_FDCWD, \"/q\", RENAME_EXCHANGE) = 0\n";
+    let after = opened("/q/a") + &opened("/p");
+    assert_eq!(
+        moved(&format!("{before}{exchange}{after}")),
+        [(0, Read), (1, Read), (1, Write), (0, Read), (1, Read)]
+    );
+}
+
 #[test]
 fn fio_and_blkparse_take_what_moves_bytes() {
     use Kind::{Read, Remove, Write};
