@@ -1,7 +1,7 @@
 //! OPT once more, in another way: a heap of next uses with entries that are out of date, and a table of residents.
 //!
 //! It shares no code with [`Opt`](super::Opt). Each pass finds next uses by itself, from lists of the times at
-//! which a block comes. For checks; slower.
+//! which a block comes. For checks: slower, and its memory has no bound.
 
 use std::collections::BinaryHeap;
 

@@ -17,8 +17,6 @@ pub struct Choice {
 
 /// OPT by [`Opt`](super::Opt).
 pub(crate) const OPT: &str = "opt";
-/// OPT by [`OptHeap`](super::OptHeap), for checks.
-pub(super) const OPT_HEAP: &str = "opt-heap";
 
 /// Whether a rule must see the whole trace before it begins.
 ///
@@ -27,10 +25,10 @@ pub(super) const OPT_HEAP: &str = "opt-heap";
 /// ```
 #[must_use]
 pub fn knows_the_future(policy: &str) -> bool {
-    [OPT, OPT_HEAP].contains(&policy)
+    policy == OPT
 }
 
-/// All rules of the library, then OPT in its two ways.
+/// All rules of the library, then OPT.
 #[must_use]
 pub fn choices() -> Vec<Choice> {
     let mut all: Vec<Choice> = rules()
@@ -41,21 +39,15 @@ pub fn choices() -> Vec<Choice> {
             source: r.source,
         })
         .collect();
-    let source = "Belady, IBM Systems Journal 5(2), 1966";
     all.push(Choice {
         name: OPT,
         about: "the block whose next use is farthest away leaves: the best there can be",
-        source,
-    });
-    all.push(Choice {
-        name: OPT_HEAP,
-        about: "the same by another algorithm, to check it",
-        source,
+        source: "Belady, IBM Systems Journal 5(2), 1966",
     });
     all
 }
 
-/// Names for `--policy`: `all` is every rule and OPT once.
+/// Names for `--policy`: `all` is every rule and OPT.
 ///
 /// # Errors
 /// [`PolicyError::Unknown`] with the names that there are.
@@ -69,10 +61,7 @@ pub fn names(asked: &[String]) -> Result<Vec<String>, PolicyError> {
     };
     for name in asked.iter().map(|n| n.trim().to_lowercase()) {
         if name == "all" {
-            known
-                .iter()
-                .filter(|c| c.name != OPT_HEAP)
-                .for_each(|c| add(&mut names, c.name));
+            known.iter().for_each(|c| add(&mut names, c.name));
         } else if known.iter().any(|c| c.name == name) {
             add(&mut names, &name);
         } else {

@@ -10,8 +10,8 @@ use super::super::machine::{DiskCounts, Machine, Setup};
 use super::super::{Record, SimError, Trace};
 use super::cell::{Cell, CellError, Tally};
 use super::parts::run_over_parts;
-use super::rules::{OPT, OPT_HEAP, knows_the_future, make};
-use super::{NextUse, Opt, OptHeap};
+use super::rules::{OPT, knows_the_future, make};
+use super::{NextUse, Opt};
 
 /// A rule and a size.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
@@ -94,7 +94,6 @@ pub fn sweep(
     let one = |job: &Job| -> Result<Outcome, SimError> {
         let mut cell: Box<dyn Cell> = match job.policy.as_str() {
             OPT => Box::new(Opt::new(job.size, next()?).map_err(fault(job))?),
-            OPT_HEAP => Box::new(OptHeap::new(job.size, trace).map_err(fault(job))?),
             // A cache of all blocks has the hits of every larger one.
             name => make(name, job.size.min(all)).map_err(fault(job))?,
         };
