@@ -130,6 +130,8 @@ fn what_memory_does_not_hold_for_opt_is_in_a_file_of_which_it_is_said_how_large(
             || err.contains("opt needs 24 MiB for the next uses"),
         "{err}"
     );
+    let (code, _, err) = sim(&["--max-spill", "100M", "--mrc"]);
+    assert!(code == 0 && err.contains("opt needs"), "{err}");
     let left = std::fs::read_dir(home.path())
         .unwrap()
         .map(|e| e.unwrap().file_name());

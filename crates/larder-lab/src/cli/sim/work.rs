@@ -213,7 +213,6 @@ fn loaded(
     let sizes = wanted.iter().map(|w| w.size);
     refuse_bytes(what, &trace.name, format, &counts, sizes)?;
     let (jobs, asked) = jobs(what, wanted, trace.counts.blocks)?;
-    say_what_opt_needs(global, what, &trace, &jobs);
     let rows = simulate(global, what, &trace, &jobs, &asked, how.times)?;
     if !how.knee {
         return Ok((rows, None));
@@ -352,7 +351,7 @@ fn bytes(n: u64) -> String {
     number::number(n as f64, "B")
 }
 
-/// Simulates jobs over one trace with a bar.
+/// Simulates jobs over one trace with a bar, and says before what OPT needs.
 pub(super) fn simulate(
     global: &Global,
     what: &What,
@@ -361,6 +360,7 @@ pub(super) fn simulate(
     asked: &[String],
     times: bool,
 ) -> Result<Vec<Row>, Failure> {
+    say_what_opt_needs(global, what, trace, jobs);
     let watch = Watch::default();
     let total = trace.records() as u64 * jobs.len() as u64;
     let bar = Progress::simulating(global, &trace.name, total);
