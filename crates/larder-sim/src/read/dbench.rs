@@ -33,11 +33,11 @@ pub(super) struct Dbench {
     files: HashMap<u32, File>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct File {
     number: u32,
     /// Pages that were written or read.
-    pages: Ranges,
+    pages: Kept<Ranges>,
 }
 
 fn number(word: Option<&str>, what: &str) -> Result<u64, String> {
@@ -73,7 +73,7 @@ impl Dbench {
             }
             let file = File {
                 number: self.next_file,
-                ..File::default()
+                pages: self.names.keep(Ranges::default(), 0)?,
             };
             self.next_file += 1;
             self.files.insert(name, file);
@@ -104,6 +104,8 @@ impl Dbench {
         let base = block_of(number, first).ok_or(TOO_LARGE)?;
         block_of(number, last).ok_or(TOO_LARGE)?;
         file.pages.add(first, last + 1);
+        file.pages.count();
+        self.names.check_kept()?;
         for page in first..=last {
             let from = offset.max(page * page_size);
             let bytes = end.min((page + 1).saturating_mul(page_size)) - from;

@@ -5,6 +5,8 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use super::ranges::Ranges;
+
 /// Numbers for names, in order of arrival.
 #[derive(Debug)]
 pub(super) struct Names {
@@ -54,6 +56,15 @@ impl<T> Deref for Kept<T> {
 impl<T> DerefMut for Kept<T> {
     fn deref_mut(&mut self) -> &mut T {
         &mut self.value
+    }
+}
+
+impl Kept<Ranges> {
+    /// Counts the ranges that there are now.
+    pub(super) fn count(&mut self) {
+        let bytes = self.value.bytes() + ENTRY;
+        self.all.fetch_add(bytes.wrapping_sub(self.bytes), Relaxed);
+        self.bytes = bytes;
     }
 }
 
@@ -138,9 +149,9 @@ impl Names {
         Ok(kept)
     }
 
-    /// To be called after what is kept was cloned.
+    /// To be called after what is kept was cloned or counted.
     pub(super) fn check_kept(&self) -> Result<(), String> {
-        self.check("what is open and ")
+        self.check("what is open, what was used and ")
     }
 
     fn check(&self, also: &str) -> Result<(), String> {

@@ -12,6 +12,11 @@ impl Ranges {
         self.0.is_empty()
     }
 
+    /// Approximate bytes in memory.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.0.len() as u64 * 32
+    }
+
     /// Adds `first..end`.
     pub(crate) fn add(&mut self, mut first: u64, mut end: u64) {
         if first >= end {

@@ -38,12 +38,12 @@ struct Process {
 const DESCRIPTION: u64 = 64;
 const PROCESS: u64 = 128;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct File {
     /// As far as calls have shown it: a file may be larger.
     size: u64,
     /// Blocks.
-    used: Ranges,
+    used: Kept<Ranges>,
 }
 
 /// All state that is followed.
@@ -200,7 +200,8 @@ impl Files {
     fn number(&mut self, path: &[u8]) -> Result<u32, String> {
         let number = self.names.number(path)?;
         while self.files.len() <= number as usize {
-            self.files.push(File::default());
+            let used = self.names.keep(Ranges::default(), 0)?;
+            self.files.push(File { size: 0, used });
         }
         Ok(number)
     }
@@ -401,6 +402,8 @@ impl Files {
         if len > 0 {
             let end = at.saturating_add(len);
             state.used.add(at / block_size, end.div_ceil(block_size));
+            state.used.count();
+            self.names.check_kept()?;
         }
         Ok(Some((file, len)))
     }
@@ -439,6 +442,8 @@ impl Files {
         }
         state.size = state.size.max(end);
         state.used.add(at / block_size, end.div_ceil(block_size));
+        state.used.count();
+        self.names.check_kept()?;
         Ok(Some((file, at)))
     }
 
@@ -459,7 +464,9 @@ impl Files {
             file,
             tenant: 0,
         };
-        for (mut at, end) in state.used.cut(len.div_ceil(size)) {
+        let gone = state.used.cut(len.div_ceil(size));
+        state.used.count();
+        for (mut at, end) in gone {
             while at < end {
                 let blocks = (end - at).min(1 << 16);
                 sink.bytes(at.saturating_mul(size), blocks.saturating_mul(size), about)?;

@@ -574,6 +574,9 @@ const CREATE: &str = "NTCreateX \"\\a\" 0x40 0x2 1 NT_STATUS_OK\nReadX 1 0 1 1 N
 
 #[test]
 fn what_is_open_no_more_takes_no_memory() {
+    let pieces = (0..400).map(|n| format!("1 pread64(3, \"\", 1, {n}00000) = 1\n"));
+    let pieces: String = pieces.collect();
+    let cut = format!("{OPEN}{pieces}1 ftruncate(3, 0) = 0\n");
     for (format, before, line) in [
         (
             Format::Strace,
@@ -600,6 +603,9 @@ fn what_is_open_no_more_takes_no_memory() {
         }),
         (Format::Strace, OPEN, &|_| {
             "1 chdir(\"/b\") = 0\n".to_owned()
+        }),
+        (Format::Strace, &cut, &|n| {
+            format!("1 dup(3) = {}\n", n % 50)
         }),
         (Format::Strace, OPEN, &|_| {
             "1 rename(\"/a\", \"/b\") = 0\n1 rename(\"/b\", \"/a\") = 0\n".to_owned()
@@ -631,13 +637,22 @@ fn what_stays_open_stops_at_the_bound() {
         (Format::Strace, OPEN, &|_| {
             "1 chdir(\"directory\") = 0\n".to_owned()
         }),
+        (Format::Strace, OPEN, &|n| {
+            format!("1 pread64(3, \"\", 1, {n}00000) = 1\n")
+        }),
+        (Format::Strace, OPEN, &|n| {
+            format!("1 mmap(NULL, 1, PROT_READ, MAP_SHARED, 3, {n}00000) = 1\n")
+        }),
+        (Format::Dbench, CREATE, &|n| {
+            format!("ReadX 1 {n}00000 1 1 NT_STATUS_OK\n")
+        }),
         (Format::Dbench, CREATE, &|n| {
             format!("NTCreateX \"\\a\" 0x40 0x1 {n} NT_STATUS_OK\n")
         }),
     ] {
         let said = repeated(format, before, line).unwrap_err().to_string();
         assert!(
-            said.contains("what is open and the 1 different names until here")
+            said.contains("what is open, what was used and the 1 different names until here")
                 && said.contains("--max-memory"),
             "{}: {said}",
             line(0)
@@ -650,7 +665,7 @@ fn what_stays_open_stops_at_the_bound() {
         threads(n + 2)
     });
     let said = said.unwrap_err().to_string();
-    assert!(said.contains("line 100: what is open and"), "{said}");
+    assert!(said.contains("line 100: what is open,"), "{said}");
 }
 
 /// Files and kinds of what a text of strace moves.
