@@ -139,14 +139,12 @@ pub const REPLACEMENT: Declared = Declared {
 
 /// Every contestant, in the order of the tables.
 fn contestants() -> Vec<Box<dyn Contestant>> {
-    // By the other algorithm OPT is slower, and the same.
-    let rules = choices().into_iter().filter(|c| c.name != "opt-heap");
     let contestant = |rule: larder_sim::Choice| {
         bench(rule.name, rule.about, move |params| {
             simulate(rule.name, params)
         })
     };
-    rules.map(contestant).collect()
+    choices().into_iter().map(contestant).collect()
 }
 
 fn analyse(results: &Results<'_>) -> Analysis {
