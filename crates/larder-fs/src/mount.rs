@@ -232,6 +232,9 @@ impl MountOptions {
             error,
         };
         let source = self.source.canonicalize().map_err(at_source)?;
+        if !source.is_dir() {
+            return Err(at_source(io::ErrorKind::NotADirectory.into()));
+        }
         let at_mountpoint = |error: io::Error| FsError::Mountpoint {
             path: self.mountpoint.clone(),
             error,
