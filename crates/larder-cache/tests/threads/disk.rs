@@ -61,6 +61,11 @@ struct Image {
     /// What failed syncs took, and was not written again.
     taken: BTreeSet<usize>,
     writes: u64,
+    /// How often the file was erased, and the latest version of each block by then. None of these comes again.
+    erased: u64,
+    gone: Vec<u64>,
+    /// The first that came nevertheless.
+    returned: Option<usize>,
 }
 
 impl Image {
@@ -167,9 +172,21 @@ impl Disk {
             .unwrap_or_else(|| vec![(0, 0)])
     }
 
-    /// Nothing was ever written to the file.
-    pub(crate) fn erase(&self, file: usize) {
-        self.image(FileId(file as u64), |image| *image = Image::default());
+    /// The file has nothing any more, and no block is written again with what is `gone`: its latest version of each.
+    pub(crate) fn erase(&self, file: usize, gone: Vec<u64>) {
+        self.image(FileId(file as u64), |image| {
+            *image = Image {
+                erased: image.erased + 1,
+                returned: image.returned,
+                gone,
+                ..Image::default()
+            };
+        });
+    }
+
+    /// A block that was written with what was gone, if there is one.
+    pub(crate) fn returned(&self, file: usize) -> Option<usize> {
+        self.image(FileId(file as u64), |image| image.returned)
     }
 }
 
@@ -213,6 +230,13 @@ impl Storage for Disk {
                 .cloned()
                 .unwrap_or_else(|| vec![(0, 0)]);
             let new = runs(&from[..part * 8]);
+            let gone = image.gone.get(block).copied().unwrap_or(0);
+            let old = |&(_, word)| {
+                version(file.0 as usize, block, word).is_some_and(|it| (1..=gone).contains(&it))
+            };
+            if new.iter().any(old) {
+                image.returned.get_or_insert(block);
+            }
             // The old words up to `skip`, the new ones, and the old ones behind them.
             let before = had.iter().copied().filter(|&(at, _)| at < skip);
             let now = new.iter().map(|&(at, word)| (skip + at, word));
@@ -244,10 +268,10 @@ impl Storage for Disk {
     /// What was written before it began is durable when it succeeds. When it fails, all that was written until it ends is taken: some
     /// can still be read, some is at once what it was before, none is ever made durable by a later sync.
     fn sync(&self, file: FileId) -> io::Result<()> {
-        let going = self.image(file, |image| {
+        let (erased, going) = self.image(file, |image| {
             let all = image.unsynced.iter();
             let block = |(&block, &at)| (block, at, image.volatile[&block].clone());
-            all.map(block).collect::<Vec<_>>()
+            (image.erased, all.map(block).collect::<Vec<_>>())
         });
         if self.happens(|rates| rates.syncs_fail) {
             let reverts = self.some(2) == 0;
@@ -262,6 +286,8 @@ impl Storage for Disk {
             std::thread::sleep(Duration::from_micros(200));
         }
         self.image(file, |image| {
+            // Of a file that was erased meanwhile nothing is left.
+            let going = going.into_iter().filter(|_| image.erased == erased);
             for (block, at, words) in going {
                 image.durable.insert(block, words);
                 if image.unsynced.get(&block) == Some(&at) {

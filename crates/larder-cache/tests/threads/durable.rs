@@ -36,11 +36,13 @@ struct Version {
     known: AtomicBool,
     /// What the disk has at least, even after a power cut.
     promised: AtomicU64,
-    /// The latest one when it was truncated last: the disk may have it still.
+    /// The latest one when it was truncated last: the disk may have it still, with zeroes behind the end.
     cut: AtomicU64,
+    /// The file ended in it: it may have zeroes where it has no later version, and it may be lost although it is not known.
+    ended: AtomicBool,
 }
 
-/// Invalidations and truncations of a file: as long as one is under way, nothing is known of its blocks.
+/// Invalidations, truncations and discards of a file: as long as one is under way, nothing is known of its blocks.
 #[derive(Default)]
 struct Forgets {
     begun: AtomicU64,
@@ -66,14 +68,18 @@ struct World {
     alone: bool,
     /// Then this is what it knows of each file.
     is_lost: [AtomicBool; FILES],
+    may_be_lost: [AtomicBool; FILES],
     /// Held for reading by each step, for writing by a thread that begins a file anew.
     steps: RwLock<()>,
+    /// Held for reading by a step that uses a file, for writing by a thread that discards it.
+    uses: [RwLock<()>; FILES],
     taken: AtomicU64,
     syncs: AtomicU64,
     lost: AtomicU64,
-    /// Reads that were begun, and completions that were called.
-    reads: AtomicU64,
-    completions: AtomicU64,
+    discards: AtomicU64,
+    /// Reads of each file that were begun, and completions that were called.
+    reads: [AtomicU64; FILES],
+    completions: [AtomicU64; FILES],
     stop: AtomicBool,
 }
 
@@ -106,13 +112,14 @@ impl World {
         // One thread alone gives way to none.
         let delays = if alone { 0 } else { FAULTS.delays };
         let disk = Disk::new(Rates { delays, ..FAULTS }, seed);
+        let rng = &mut Rng(seed);
         let cache = BlockCache::builder(disk.clone())
             .bytes(frames * larder::os::page_size())
             .most_bytes(MOST * larder::os::page_size())
             .policy(rule)
-            .read_ahead(seed as usize % 3 * 2)
-            .dirty_age(Duration::from_millis(seed % 2 * 20))
-            .dirty_share([0.1, 0.5, 1.0][seed as usize % 3])
+            .read_ahead(rng.below(3) * 2)
+            .dirty_age(Duration::from_millis([0, 20][rng.below(2)]))
+            .dirty_share([0.1, 0.5, 1.0][rng.below(3)])
             .build()
             .unwrap();
         // Of every other one the size is known, so that it grows in order.
@@ -136,12 +143,15 @@ impl World {
             forgets: Default::default(),
             alone,
             is_lost: Default::default(),
+            may_be_lost: Default::default(),
             steps: RwLock::new(()),
+            uses: Default::default(),
             taken: AtomicU64::new(0),
             syncs: AtomicU64::new(0),
             lost: AtomicU64::new(0),
-            reads: AtomicU64::new(0),
-            completions: AtomicU64::new(0),
+            discards: AtomicU64::new(0),
+            reads: Default::default(),
+            completions: Default::default(),
             stop: AtomicBool::new(false),
         }
     }
@@ -206,13 +216,21 @@ impl World {
         is.known.store(true, SeqCst);
     }
 
-    /// A power cut would leave at least what was promised.
+    /// A power cut would leave at least what was promised, or zeroes if the file ended in the block since.
     fn cut_power(&self, file: usize, block: usize) {
         let is = &self.blocks[file][block];
+        if let Some(block) = self.disk.returned(file) {
+            self.wrong(file, block, "what was discarded was written");
+        }
         let promised = is.promised.load(SeqCst);
-        for (_, found) in self.disk.durable(file, block) {
+        let durable = self.disk.durable(file, block);
+        // In this order: a truncation that has changed the disk is noted when it is over.
+        let quiet = self.forgets[file].quiet().is_some();
+        let ended = is.ended.load(SeqCst) && promised <= is.cut.load(SeqCst);
+        for (_, found) in durable {
             match version(file, block, found) {
                 Some(there) if there >= promised => {}
+                Some(0) if ended || !quiet => {}
                 there => self.wrong(
                     file,
                     block,
@@ -231,9 +249,31 @@ impl World {
             0 => rng.below(BLOCKS),
             _ => rng.below(12),
         };
+        // What is about all files goes on while one is discarded.
+        let what = rng.below(1000);
+        match what {
+            0..5 => self.discard(file),
+            840..850 => drop(self.cache.write_back()),
+            850..860 => return self.sync_all(),
+            880..900 => drop(self.cache.maintain()),
+            900..910 => self.tune(rng),
+            _ => return self.use_file(file, block, what / 10, rng),
+        }
+        None
+    }
+
+    /// A step that uses a block of a file. True if the file is lost.
+    fn use_file(
+        self: &Arc<Self>,
+        file: usize,
+        block: usize,
+        what: usize,
+        rng: &mut Rng,
+    ) -> Option<usize> {
+        let _used = self.uses[file].read().unwrap();
         let handle = &mut self.cache.handle();
         let on = &self.files[file];
-        match rng.below(100) {
+        match what {
             0..4 => {
                 let to = BLOCKS.min(block + 1 + rng.below(6));
                 self.start_read(file, block..to);
@@ -279,11 +319,7 @@ impl World {
                 }
             }
             78..84 => return self.sync(file),
-            84..85 => drop(self.cache.write_back()),
-            85..86 => return self.sync_all(),
             86..88 => drop(on.write_back()),
-            88..90 => drop(self.cache.maintain()),
-            90..91 => self.tune(rng),
             91..93 => {
                 let to = BLOCKS.min(block + rng.below(12));
                 // What was truncated and not written since may be behind the end, where it is not as below.
@@ -295,8 +331,12 @@ impl World {
                     self.is_as_below(file, block);
                 }
             }
-            93..94 => self.truncate(file, BLOCKS / 2 + rng.below(BLOCKS / 2)),
-            94..95 => self.truncate(file, 0),
+            // In one of two it ends within a block.
+            93..94 => {
+                let within = rng.below(2) * 8 * rng.below(self.cache.block_size() / 8);
+                self.truncate(file, BLOCKS / 2 + rng.below(BLOCKS / 2), within);
+            }
+            94..95 => self.truncate(file, 0, 0),
             _ => self.cut_power(file, block),
         }
         None
@@ -326,7 +366,7 @@ impl World {
 
     /// A thread of the cache looks at blocks.
     fn start_read(self: &Arc<Self>, file: usize, blocks: std::ops::Range<usize>) {
-        self.reads.fetch_add(1, SeqCst);
+        self.reads[file].fetch_add(1, SeqCst);
         let world = Arc::clone(self);
         let range = blocks.start as u64..blocks.end as u64;
         let done = move |read: Result<Vec<BlockRef<'_>>, CacheError>| {
@@ -336,28 +376,28 @@ impl World {
             }
             // Whoever waits for completions finds no block held.
             drop(read);
-            world.completions.fetch_add(1, SeqCst);
+            world.completions[file].fetch_add(1, SeqCst);
         };
         self.cache
             .handle()
             .start_read(&self.files[file], range, done);
         // One thread alone knows what there is as long as no other one reads.
         if self.alone {
-            self.await_completions();
+            self.await_completions(file);
         }
     }
 
-    /// Each read that was begun ends, once. No other is begun meanwhile.
-    fn await_completions(&self) {
-        let begun = self.reads.load(SeqCst);
+    /// Each read of a file that was begun ends, once. No other is begun meanwhile.
+    fn await_completions(&self, file: usize) {
+        let begun = self.reads[file].load(SeqCst);
         for _ in 0..2_000_000 {
-            if self.completions.load(SeqCst) == begun {
+            if self.completions[file].load(SeqCst) == begun {
                 return;
             }
             assert!(!self.stop.load(SeqCst), "a completion failed");
             std::thread::sleep(Duration::from_micros(10));
         }
-        self.wrong(0, 0, "a completion was not called, or twice");
+        self.wrong(file, 0, "a completion was not called, or twice");
     }
 
     /// An invalidated block is what the disk has, unless that is torn.
@@ -383,6 +423,12 @@ impl World {
             is.known.load(SeqCst) && self.disk.would_be(file, block) != [(0, now)]
         });
         self.is_lost[file].fetch_or(lost, SeqCst);
+        let mut all = self.blocks[file].iter().enumerate();
+        let may_be = all.any(|(block, is)| {
+            let ended = is.ended.load(SeqCst) && !is.known.load(SeqCst);
+            ended && self.disk.is_taken(file, block)
+        });
+        self.may_be_lost[file].fetch_or(may_be, SeqCst);
         self.disk.set_rates(rates);
     }
 
@@ -395,33 +441,91 @@ impl World {
         is.known.store(true, SeqCst);
     }
 
-    fn truncate(&self, file: usize, from: usize) {
-        let bytes = (from * self.cache.block_size()) as u64;
-        self.forget(file, from..BLOCKS, |on| on.truncate(bytes));
-        if from == 0 {
-            // It begins anew.
-            self.is_lost[file].store(false, SeqCst);
+    /// The file ends with so many blocks, and so many bytes of the next one.
+    fn truncate(&self, file: usize, blocks: usize, within: usize) {
+        let size = self.cache.block_size();
+        let all = &self.blocks[file][blocks..];
+        // One thread alone knows what the last block is then.
+        let last = (self.alone && all[0].known.load(SeqCst)).then(|| all[0].now.load(SeqCst));
+        let done = self.forget(file, blocks..BLOCKS, |on| {
+            on.truncate((blocks * size + within) as u64)?;
+            for is in all {
+                is.cut.store(is.latest.load(SeqCst), SeqCst);
+            }
+            all[0].ended.fetch_or(within > 0, SeqCst);
+            Ok(())
+        });
+        if (blocks, within) == (0, 0) {
+            self.begins_anew(file);
         }
-        for is in &self.blocks[file][from..] {
-            is.cut.store(is.latest.load(SeqCst), SeqCst);
+        if let Some(version) = last.filter(|_| done && within > 0)
+            && !self.disk.is_taken(file, blocks)
+            && let Ok(bytes) = (self.cache.handle()).read(&self.files[file], blocks as u64)
+        {
+            let mut expected = vec![0; size];
+            fill(&mut expected[..within], word(file, blocks, version));
+            if bytes[..] != expected[..] {
+                let what = format!("{within} bytes are left: {:x?}", runs(&bytes));
+                self.wrong(file, blocks, &what);
+            }
         }
     }
 
+    /// A file goes away while other threads use the other ones, sync all, or write back. The next file of this number begins anew, and
+    /// nothing that the former one had reaches the disk.
+    fn discard(&self, file: usize) {
+        let _unused = self.uses[file].write().unwrap();
+        self.await_completions(file);
+        self.forgets[file].begun.fetch_add(1, SeqCst);
+        self.files[file].discard();
+        self.erase(file);
+        self.discards.fetch_add(1, SeqCst);
+        self.forgets[file].ended.fetch_add(1, SeqCst);
+    }
+
+    /// The disk has nothing of a file that the cache forgot, and of which no thread has a block.
+    fn erase(&self, file: usize) {
+        let of = &self.blocks[file];
+        let gone = of.iter().map(|is| is.latest.load(SeqCst)).collect();
+        self.disk.erase(file, gone);
+        for is in of {
+            is.now.store(0, SeqCst);
+            is.promised.store(0, SeqCst);
+            is.known.store(true, SeqCst);
+            is.ended.store(false, SeqCst);
+        }
+        self.begins_anew(file);
+    }
+
+    fn begins_anew(&self, file: usize) {
+        self.is_lost[file].store(false, SeqCst);
+        self.may_be_lost[file].store(false, SeqCst);
+    }
+
+    /// True if it could be done; else all is as before.
     fn forget(
         &self,
         file: usize,
         blocks: std::ops::Range<usize>,
         forget: impl FnOnce(&CachedFile) -> Result<(), CacheError>,
-    ) {
+    ) -> bool {
         self.forgets[file].begun.fetch_add(1, SeqCst);
-        match forget(&self.files[file]) {
-            Ok(()) | Err(CacheError::Held { .. }) => {}
+        let done = match forget(&self.files[file]) {
+            Ok(()) => true,
+            Err(CacheError::Held { .. }) => false,
+            // The block in which a file is to end must be read, for which another one may have to be written.
+            Err(CacheError::Read { .. } | CacheError::Write { .. } | CacheError::Pinned { .. }) => {
+                false
+            }
             Err(error) => self.wrong(file, blocks.start, &error.to_string()),
-        }
-        for is in &self.blocks[file][blocks] {
-            is.known.store(false, SeqCst);
+        };
+        if done {
+            for is in &self.blocks[file][blocks] {
+                is.known.store(false, SeqCst);
+            }
         }
         self.forgets[file].ended.fetch_add(1, SeqCst);
+        done
     }
 
     /// What is known of a file's blocks.
@@ -452,6 +556,8 @@ impl World {
             Ok(()) => {
                 self.syncs.fetch_add(1, SeqCst);
                 for (file, before) in before.into_iter().enumerate() {
+                    // A file that is discarded meanwhile has no promises left.
+                    let _used = self.uses[file].read().unwrap();
                     self.promise(file, before);
                 }
                 return None;
@@ -494,26 +600,22 @@ impl World {
     /// A file that is lost is truncated to nothing, and so is what the disk has of it. No other thread takes a step.
     fn begin_anew(&self, file: usize) {
         let _alone = self.steps.write().unwrap();
-        self.await_completions();
+        (0..FILES).for_each(|file| self.await_completions(file));
         if !matches!(self.files[file].sync(), Err(CacheError::Lost { .. })) {
             return;
         }
         self.lost.fetch_add(1, SeqCst);
-        if self.alone && !self.is_lost[file].swap(false, SeqCst) {
+        let is_lost = self.is_lost[file].load(SeqCst) || self.may_be_lost[file].load(SeqCst);
+        if self.alone && !is_lost {
             self.wrong(file, 0, "the file is said to be lost, and nothing is");
         }
         self.files[file].truncate(0).unwrap();
-        self.disk.erase(file);
-        for is in &self.blocks[file] {
-            is.now.store(0, SeqCst);
-            is.promised.store(0, SeqCst);
-            is.known.store(true, SeqCst);
-        }
+        self.erase(file);
     }
 
     /// With a disk that works all is as it was written.
     fn end(&self) {
-        self.await_completions();
+        (0..FILES).for_each(|file| self.await_completions(file));
         self.disk.set_rates(Rates::default());
         for file in 0..FILES {
             // The first one reports former failures.
@@ -573,12 +675,30 @@ fn steps() -> u64 {
     said.and_then(|n| n.parse().ok()).unwrap_or(200_000)
 }
 
-/// Each rule with so many seeds as `LARDER_DURABLE_SEEDS` says, or with one.
-fn seeds() -> impl Iterator<Item = (u64, &'static str)> {
-    let said = std::env::var("LARDER_DURABLE_SEEDS").ok();
-    let each: usize = said.and_then(|n| n.parse().ok()).unwrap_or(1);
-    let names = rules().iter().map(|rule| rule.name).collect::<Vec<_>>();
-    (0..).zip(names.repeat(each))
+/// A rule, the frames of a cache, and where random numbers begin.
+#[derive(Clone, Copy)]
+struct Run {
+    rule: &'static str,
+    frames: usize,
+    seed: u64,
+}
+
+/// Each rule with each size and each seed. There are so many seeds as `LARDER_DURABLE_SEEDS` says, or one, from
+/// `LARDER_DURABLE_FIRST_SEED` or 0 on.
+fn all_runs() -> Vec<Run> {
+    let number = |name| std::env::var(name).ok().and_then(|n| n.parse().ok());
+    let first = number("LARDER_DURABLE_FIRST_SEED").unwrap_or(0);
+    let seeds: u64 = number("LARDER_DURABLE_SEEDS").unwrap_or(1);
+    let sizes = [8, 16, 33, 64];
+    let of_a_seed = (rules().len() * sizes.len()) as u64;
+    let of = |seed| {
+        let rules = rules().iter();
+        let all = rules.flat_map(move |rule| sizes.map(|frames| (rule.name, frames)));
+        // No two runs have the same random numbers.
+        let run = |((rule, frames), seed)| Run { rule, frames, seed };
+        all.zip(seed * of_a_seed..).map(run)
+    };
+    (first..first + seeds).flat_map(of).collect()
 }
 
 #[test]
@@ -592,19 +712,19 @@ fn a_file_is_said_to_be_lost_only_when_it_is() {
 }
 
 fn run_all(alone: bool) {
-    let all = seeds().count() as u64;
-    let each = steps() / all;
-    let (mut syncs, mut lost) = (0, 0);
-    for (seed, rule) in seeds() {
-        let frames = [8, 16, 33, 64][seed as usize % 4];
+    let runs = all_runs();
+    let each = steps() / runs.len() as u64;
+    let (mut syncs, mut lost, mut discards) = (0, 0, 0);
+    for Run { rule, frames, seed } in runs {
         let world = Arc::new(World::new(rule, frames, seed, alone));
         world.go(each, seed);
         syncs += world.syncs.load(SeqCst);
         lost += world.lost.load(SeqCst);
+        discards += world.discards.load(SeqCst);
     }
-    println!("{syncs} syncs succeeded, {lost} times a file was lost");
+    println!("{syncs} syncs succeeded, {lost} times a file was lost, {discards} were discarded");
     assert!(
-        syncs > 100 && lost > 0,
-        "{syncs} syncs, {lost} lost: nothing was tested"
+        syncs > 100 && lost > 0 && discards > 0,
+        "{syncs} syncs, {lost} lost, {discards} discarded: nothing was tested"
     );
 }

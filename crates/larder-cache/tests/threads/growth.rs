@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::steps;
+use super::{Run, all_runs, steps};
 use crate::common::Rng;
 use larder_cache::{BlockCache, CacheError, CachedFile, FileId, Storage};
 
@@ -100,19 +100,20 @@ struct World {
 }
 
 impl World {
-    fn new(rule: &'static str, seed: u64) -> Self {
+    fn new(rule: &'static str, frames: usize, seed: u64) -> Self {
         let disk = Arc::new(Disk {
             files: Default::default(),
             rng: Mutex::new(Rng(seed)),
             fails: AtomicBool::new(true),
             wrong: Mutex::new(None),
         });
+        let rng = &mut Rng(seed);
         let cache = BlockCache::builder(Arc::clone(&disk))
-            .bytes([8, 16, 33, 64][seed as usize % 4] * size() as usize)
+            .bytes(frames * size() as usize)
             .policy(rule)
-            .read_ahead(seed as usize % 3 * 2)
-            .dirty_age(Duration::from_millis(seed % 2 * 20))
-            .dirty_share([0.1, 0.5, 1.0][seed as usize % 3])
+            .read_ahead(rng.below(3) * 2)
+            .dirty_age(Duration::from_millis([0, 20][rng.below(2)]))
+            .dirty_share([0.1, 0.5, 1.0][rng.below(3)])
             .build()
             .unwrap();
         let files = (0..FILES as u64).map(|id| cache.open_at(FileId(id), 0).unwrap());
@@ -275,9 +276,10 @@ impl World {
 
 #[test]
 fn a_file_that_grows_has_no_hole_and_no_tail_below() {
-    let each = steps() / super::seeds().count() as u64;
-    for (seed, rule) in super::seeds() {
-        let world = World::new(rule, seed);
+    let runs = all_runs();
+    let each = steps() / runs.len() as u64;
+    for Run { rule, frames, seed } in runs {
+        let world = World::new(rule, frames, seed);
         std::thread::scope(|threads| {
             for thread in 0..THREADS {
                 let world = &world;
