@@ -206,7 +206,8 @@ impl Storage for Disk {
         let runs = block.unwrap_or_default();
         for (at, &(from, word)) in runs.iter().enumerate() {
             let to = runs.get(at + 1).map_or(words, |&(next, _)| next);
-            fill(&mut into[from * 8..to * 8], word);
+            // No more than up to the end of the file is read.
+            fill(&mut into[from.min(words) * 8..to.min(words) * 8], word);
         }
         self.delay();
         Ok(into.len())
