@@ -205,7 +205,7 @@ impl Claim {
     }
 }
 
-/// A directory that is mounted. Dropping it unmounts, also while programs use it.
+/// A directory that is mounted. Dropping it unmounts, also while programs use it, and waits as [`wait`](Self::wait) does.
 ///
 /// ```no_run
 /// use larder_fs::MountOptions;

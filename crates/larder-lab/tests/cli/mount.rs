@@ -115,7 +115,12 @@ fn own_mounts(home: &Home) -> usize {
         let at = mount["mountpoint"].as_str().unwrap();
         std::path::Path::new(at).starts_with(home.path())
     };
-    all["mounts"].as_array().unwrap().iter().filter(is_own).count()
+    all["mounts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(is_own)
+        .count()
 }
 
 fn home_json(home: &Home, words: &[&str]) -> serde_json::Value {
@@ -248,25 +253,33 @@ fn a_mount_works_without_its_socket() {
     let Some(mut child) = in_the_foreground(&home) else {
         return;
     };
+    // A user whose sockets are elsewhere.
+    let elsewhere = |words: &[&str]| {
+        crate::home::finish(
+            home.larder(words)
+                .env("XDG_RUNTIME_DIR", home.path().join("none")),
+        )
+    };
+    for command in ["unmount", "sync", "drop", "mount-stats"] {
+        let (code, _, err) = elsewhere(&[command, "at"]);
+        let says = err.contains("cannot be reached") && err.contains("`umount");
+        assert!(code == 4 && says, "{command}: {err}");
+    }
+    let (code, _, err) = elsewhere(&["mounts"]);
+    assert!(code == 0 && err.contains("at is mounted too"), "{err}");
     // With the folder, as when a user logs out. It is made anew.
     let (sockets, away) = (home.path().join("larder"), home.path().join("away"));
     fs::rename(&sockets, &away).unwrap();
     soon("it answers", || larder(&home, &["sync", "at"]).0 == 0);
-    // And a file in its place, so that it cannot be.
+    // And a file in its place, so that it cannot be: it is made elsewhere.
     fs::write(home.path().join("file"), "").unwrap();
     let exchange = |one: &str, other: &str| {
         let (one, other) = (home.path().join(one), home.path().join(other));
         rustix::fs::renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE).unwrap();
     };
     exchange("file", "larder");
+    soon("it answers", || larder(&home, &["sync", "at"]).0 == 0);
     fs::write(at.0.join("a"), "dirty").unwrap();
-    for command in ["unmount", "sync", "drop", "mount-stats"] {
-        let (code, _, err) = larder(&home, &[command, "at"]);
-        let says = err.contains("cannot be reached") && err.contains("`umount");
-        assert!(code == 4 && says, "{command}: {err}");
-    }
-    let (code, _, err) = larder(&home, &["mounts"]);
-    assert!(code == 0 && err.contains("at is mounted too"), "{err}");
     assert_eq!(content(&at.0.join("a")), "dirty");
     assert_eq!(content(&source.join("a")), "");
     terminate(&child);
