@@ -60,13 +60,17 @@ const LOOK: Duration = Duration::from_secs(1);
 
 /// Where the sockets of this user's mounts may be. A mount takes the first that it can have. One that is made at boot, or by cron, has no
 /// `XDG_RUNTIME_DIR`, but the user who asks for it may: so commands look in all.
-fn directories() -> impl Iterator<Item = PathBuf> {
+fn directories() -> Vec<PathBuf> {
     let user = rustix::process::geteuid();
     let of_login = std::env::var_os("XDG_RUNTIME_DIR").filter(|dir| !dir.is_empty());
     let of_login = of_login.map(|dir| Path::new(&dir).join("larder"));
     let of_root = user.is_root().then(|| PathBuf::from("/run/larder"));
     let of_any = PathBuf::from(format!("/tmp/larder-{}", user.as_raw()));
-    of_login.into_iter().chain(of_root).chain([of_any])
+    let mut all: Vec<_> = of_login.into_iter().chain(of_root).collect();
+    all.push(of_any);
+    // Root's may be that of its login.
+    all.dedup();
+    all
 }
 
 /// Is a directory this user's own and closed to others? Else another user could take commands there, or give answers.
@@ -150,13 +154,14 @@ fn made(path: &Path) -> io::Result<(u64, u64)> {
 
 impl Socket {
     pub(crate) fn new(mountpoint: &Path) -> io::Result<Self> {
-        let path = own_directory()?.join(socket_name(mountpoint));
+        let name = socket_name(mountpoint);
+        let path = own_directory()?.join(&name);
         // A queue without room has a listener too, which stands still.
-        let listens = match connected(&path) {
+        let listens = |directory: &PathBuf| match connected(&directory.join(&name)) {
             Ok(_) => true,
             Err(error) => error.kind() == io::ErrorKind::WouldBlock,
         };
-        if listens {
+        if directories().iter().any(listens) {
             let text = format!(
                 "another mount listens for {}; unmount it first",
                 mountpoint.display()
@@ -272,7 +277,7 @@ impl Control {
             match control.stream() {
                 Ok(_) => return Ok(control),
                 Err(error) if control.path.exists() => there = Some(error),
-                Err(error) => not_there = Some(error),
+                Err(error) => _ = not_there.get_or_insert(error),
             }
         }
         let none = || Self {
@@ -386,7 +391,8 @@ impl Control {
 /// }
 /// ```
 pub fn mounts() -> Vec<MountStats> {
-    let own = directories().filter(|directory| check_own(directory).is_ok());
+    let own = directories().into_iter();
+    let own = own.filter(|directory| check_own(directory).is_ok());
     let entries = own.filter_map(|directory| std::fs::read_dir(directory).ok());
     let entries = entries.flatten().flatten();
     let sockets = entries.filter(|entry| entry.path().extension().is_some_and(|end| end == "sock"));

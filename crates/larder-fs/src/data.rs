@@ -913,8 +913,12 @@ pub(crate) mod tests {
             assert!(write(system, file, 10 * BLOCK, BLOCK, true));
             system.write_back(inode, &file.opened).unwrap();
             for asked in [None, Some(version)] {
-                assert!(!system.refresh(inode, before, Ours::No, asked));
-                assert!(!system.refresh(inode, before, Ours::Attributes, asked));
+                assert!(!system.refresh(inode, before, Ours::No, asked).unwrap());
+                assert!(
+                    !system
+                        .refresh(inode, before, Ours::Attributes, asked)
+                        .unwrap()
+                );
                 assert_eq!(inode.size.load(Ordering::Relaxed), 11 * BLOCK);
             }
             let changes = &system.counters.outside_changes;

@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -163,11 +164,20 @@ impl FileSystem {
 
     /// Takes what the source says of a file. It was `asked` at this version of what is known of the file, or at one that is not known.
     /// Returns whether others have changed its content. The caller does not have the file's lock.
-    pub(crate) fn refresh(&self, inode: &Inode, new: Attr, ours: Ours, asked: Option<u64>) -> bool {
+    ///
+    /// # Errors
+    /// Those of asking again. `ESTALE`: the source has no such file any more, and where a name led to it, another one with its number.
+    pub(crate) fn refresh(
+        &self,
+        inode: &Inode,
+        new: Attr,
+        ours: Ours,
+        asked: Option<u64>,
+    ) -> Sys<bool> {
         if !inode.is_file() || !self.caches() {
             inode.state().keep(new, ours);
             inode.size.store(new.size, Ordering::Release);
-            return false;
+            return Ok(false);
         }
         let touched = inode.is_touched();
         let mut state = inode.state();
@@ -176,7 +186,7 @@ impl FileSystem {
         let outside = state.is_outside(&new, ours);
         if current && !outside || state.changed && touched {
             state.keep(new, ours);
-            return false;
+            return Ok(false);
         }
         drop(state);
         self.confirm(inode, ours)
@@ -184,14 +194,12 @@ impl FileSystem {
 
     /// Asks the source again, with the file for itself: no write, cut or write-back of this mount comes between the answer and what
     /// follows from it.
-    fn confirm(&self, inode: &Inode, ours: Ours) -> bool {
+    fn confirm(&self, inode: &Inode, ours: Ours) -> Sys<bool> {
         let _io = inode.io.write();
         loop {
             let asked = inode.state().version;
             self.source.call();
-            let Ok(new) = self.stat(inode) else {
-                return false;
-            };
+            let new = stat(inode.fd())?;
             let touched = inode.is_touched();
             let mut state = inode.state();
             if state.version != asked {
@@ -208,7 +216,7 @@ impl FileSystem {
                 if conflict {
                     self.note_conflict(inode);
                 }
-                return false;
+                return Ok(false);
             }
             drop(state);
             if outside {
@@ -218,14 +226,18 @@ impl FileSystem {
                 }
                 self.forget_content(inode, new.size);
             }
-            return outside;
+            return Ok(outside);
         }
     }
 
-    fn note_conflict(&self, inode: &Inode) {
+    pub(crate) fn note_conflict(&self, inode: &Inode) {
         self.counters.conflicts.fetch_add(1, Ordering::Relaxed);
-        let path = std::fs::read_link(ProcFds::path(inode.fd())).unwrap_or_default();
-        log::warn!("{}: changed here and by others at a time", path.display());
+        log::warn!("{:?}: changed here and by others", Self::source_path(inode));
+    }
+
+    /// Where the source has it, as far as that is known.
+    pub(crate) fn source_path(inode: &Inode) -> PathBuf {
+        std::fs::read_link(ProcFds::path(inode.fd())).unwrap_or_default()
     }
 
     /// A file that others have changed has this size, and its blocks are read anew. The caller has the file for itself, and nothing
@@ -265,17 +277,8 @@ impl FileSystem {
     pub(crate) fn look(&self, inode: &Inode, ours: Ours) -> Sys<bool> {
         let asked = inode.state().version;
         self.source.call();
-        let new = self.stat(inode)?;
-        Ok(self.refresh(inode, new, ours, Some(asked)))
-    }
-
-    /// What the source says of a file. A server that has another one under its number now calls it stale.
-    fn stat(&self, inode: &Inode) -> Sys<Attr> {
-        stat(inode.fd()).inspect_err(|&error| {
-            if error == Errno::STALE && inode.id != 1 {
-                self.inodes.disown(inode);
-            }
-        })
+        let new = stat(inode.fd())?;
+        self.refresh(inode, new, ours, Some(asked))
     }
 
     /// Has the source change a file's attributes, names or times, and looks at what came of it.
@@ -306,8 +309,9 @@ impl FileSystem {
 
     /// The file's content or size is newer here from now on. To be called before the first block is dirty.
     pub(crate) fn changes(&self, inode: &Inode) {
-        let now = now();
         let mut state = inode.state();
+        // The source's clock may be more exact, or ahead.
+        let now = now().max(state.attr.ctime);
         state.changed = true;
         (state.attr.mtime, state.attr.ctime) = (now, now);
     }
@@ -382,7 +386,7 @@ impl FileSystem {
         Ok(())
     }
 
-    /// A file without a name that nobody can open any more: nothing of it is written.
+    /// A file without a name that no program can open any more: nothing of it is written.
     pub(crate) fn discard(&self, inode: &Inode) {
         let mut slot = inode.opened();
         if !inode.is_unused() {

@@ -280,7 +280,7 @@ impl Inode {
 type Known = HashMap<(u64, u64), Arc<Inode>>;
 
 /// Takes an inode out of those that are known by their numbers, unless another one is there.
-fn unknow(known: &mut Known, inode: &Inode) -> Option<Arc<Inode>> {
+fn remove_known(known: &mut Known, inode: &Inode) -> Option<Arc<Inode>> {
     let there = known.get(&inode.key)?.id == inode.id;
     there.then(|| known.remove(&inode.key)).flatten()
 }
@@ -412,16 +412,15 @@ impl Inodes {
         if !inode.is_unused() {
             return false;
         }
-        let gone = unknow(&mut known, inode);
+        let gone = remove_known(&mut known, inode);
         drop(known);
         drop(gone);
         self.table.remove(inode.id).is_some()
     }
 
-    /// The source has no such file any more, and may have another one with its number: the next look for that makes a new inode.
+    /// The source has another file with its number now: the next look for that one makes a new inode.
     pub(crate) fn disown(&self, inode: &Inode) {
-        inode.state().attr.nlink = 0;
-        let gone = unknow(&mut self.shard(inode.key), inode);
+        let gone = remove_known(&mut self.shard(inode.key), inode);
         drop(gone);
     }
 
@@ -452,10 +451,12 @@ impl Inodes {
     pub(crate) fn clear(&self) {
         for shard in &self.known {
             let known = core::mem::take(&mut *shard.lock().unwrap_or_else(PoisonError::into_inner));
-            for inode in known.into_values() {
-                *inode.opened() = None;
-                self.table.remove(inode.id);
-            }
+            drop(known);
+        }
+        // Some have lost their number.
+        while let Some((_, inode)) = self.next(0) {
+            *inode.opened() = None;
+            self.table.remove(inode.id);
         }
     }
 }

@@ -6,7 +6,7 @@ use std::io::{self, BufWriter, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -151,7 +151,8 @@ pub(crate) struct Shared {
     finished: Mutex<Option<Result<(), Errno>>>,
     end: Condvar,
     claim: Claim,
-    device: Device,
+    /// The threads that answer requests have it: when they end the connection does.
+    device: Weak<OwnedFd>,
 }
 
 /// Keeps other mounts from the source until it has everything, and from directories above and below it: each file is to have one cache
@@ -434,10 +435,10 @@ impl MountOptions {
             finished: Mutex::default(),
             end: Condvar::new(),
             claim,
-            device,
+            device: Arc::downgrade(&device),
         });
         let path = socket.path.clone();
-        match self.start_threads(&shared, socket, plan) {
+        match self.start_threads(&shared, &device, socket, plan) {
             Ok(threads) => Ok(Mount {
                 shared,
                 socket: path,
@@ -454,6 +455,7 @@ impl MountOptions {
     fn start_threads(
         &self,
         shared: &Arc<Shared>,
+        device: &Device,
         socket: Socket,
         plan: Option<Plan>,
     ) -> Result<Vec<JoinHandle<()>>, FsError> {
@@ -462,7 +464,6 @@ impl MountOptions {
             what: "starting a thread",
             error,
         };
-        let device = &shared.device;
         let mut rings = Rings::default();
         if let Some(plan) = plan {
             rings.pinned = plan.pinned;
@@ -491,7 +492,8 @@ impl MountOptions {
         let interval =
             (self.dirty_age / 4).clamp(Duration::from_millis(20), Duration::from_secs(1));
         let session = Arc::clone(shared);
-        let all = move || session.run(devices, rings, agreed, interval);
+        let device = Arc::clone(device);
+        let all = move || session.run(devices, rings, agreed, &device, interval);
         let session = std::thread::Builder::new()
             .name("larder-fs".to_owned())
             .spawn(all)
@@ -576,8 +578,15 @@ fn trace(cache: &BlockCache, path: &Path) -> io::Result<()> {
 
 impl Shared {
     /// Answers requests until the mount ends, and then writes back what is left.
-    fn run(&self, devices: Vec<Device>, rings: Rings, agreed: Agreed, interval: Duration) {
-        let (system, device) = (&self.system, &self.device);
+    fn run(
+        &self,
+        devices: Vec<Device>,
+        rings: Rings,
+        agreed: Agreed,
+        device: &Device,
+        interval: Duration,
+    ) {
+        let system = &self.system;
         let requests = Requests::new(self.at_a_time, system.aside).with_threads(self.threads);
         let returns: Vec<_> = rings.all.iter().map(|(ring, _)| ring.returns()).collect();
         // The connection has ended for all, or is ended now. When it has, its number may be another one's.
@@ -663,11 +672,8 @@ impl Shared {
             };
             let (source, left) = (self.source.display(), self.system.dirty_bytes());
             // A source that is gone does not come back under the descriptors that are open.
-            let gone = matches!(
-                error,
-                Errno::NOTCONN | Errno::CONNABORTED | Errno::NODEV | Errno::STALE
-            );
-            if gone || left == 0 || Instant::now() >= end {
+            let gone = stat(self.system.root.fd()).is_err();
+            if gone || Instant::now() >= end {
                 log::error!("{source}: {error}; {left} bytes of what was written are lost");
                 return Err(error);
             }
@@ -744,15 +750,19 @@ impl Shared {
     pub(crate) fn drop_caches(&self) -> Result<(), FsError> {
         self.sync()?;
         self.system.cache.trim(usize::MAX)?;
+        let Some(device) = self.device.upgrade() else {
+            return Ok(()); // the mount has ended
+        };
         let mut from = 0;
         while let Some((at, inode)) = self.system.inodes.next(from) {
             from = at + 1;
             inode.stale();
             // With the kernel's attributes and lists of names.
-            forget_pages(&self.device, inode.id);
-            // A directory may be a program's working directory, which would be without a name.
-            if let Some((parent, name)) = inode.place().filter(|_| inode.is_file()) {
-                forget_name(&self.device, parent, &name);
+            forget_pages(&device, inode.id);
+            // A directory may be a program's working directory, and an open file may run: these would be without a name.
+            let is_idle = inode.is_file() && inode.opens.load(Ordering::Acquire) == 0;
+            if let Some((parent, name)) = inode.place().filter(|_| is_idle) {
+                forget_name(&device, parent, &name);
             }
         }
         Ok(())

@@ -87,13 +87,19 @@ impl FileSystem {
     /// The inode of a file that is known, for one answer to the kernel.
     fn find(&self, attr: Attr) -> Option<Arc<Inode>> {
         let inode = self.inodes.find(attr.key(), 1)?;
-        self.refresh(&inode, attr, Ours::No, None);
-        if inode.is_dead() {
-            // It may be another file with the same number.
-            self.inodes.forget(&inode, 1);
-            return None;
+        match self.refresh(&inode, attr, Ours::No, None) {
+            // There is a file with this number, so it is another one.
+            Err(Errno::STALE) if inode.id != self.root.id => {
+                self.inodes.disown(&inode);
+                if inode.state().changed {
+                    self.note_conflict(&inode);
+                }
+                self.forget(inode.id, 1);
+                None
+            }
+            // What is known may be old.
+            _ => Some(inode),
         }
-        Some(inode)
     }
 
     /// What was just made is looked up.
@@ -450,8 +456,8 @@ mod tests {
             assert_ne!(new.id, old.id);
             assert_eq!(look_up().id, new.id);
             system.forget(old.id, 2);
-            assert!(system.inodes.get(old.id).is_err());
             assert_eq!(look_up().id, new.id);
+            assert!(old.is_unused() && !new.is_unused());
         });
     }
 

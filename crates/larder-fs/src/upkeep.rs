@@ -82,7 +82,8 @@ impl FileSystem {
                 if let Err(error) = &written
                     && !fails
                 {
-                    log::warn!("{error}; it is tried again");
+                    let source = Self::source_path(&self.root);
+                    log::warn!("{source:?}: {error}; it is tried again");
                 }
                 fails = written.is_err();
                 // Blocks that are due come first: where the source is slow the rest is done in parts.

@@ -180,7 +180,7 @@ pub trait Policy: Erased + Send + 'static {
     }
 
     /// A sequential reader or writer of a file has passed this block and is not expected to come back to it. A
-    /// hint from the owner's readahead; most rules ignore it.
+    /// hint from the owner's readahead and from whole writes; most rules ignore it.
     fn drop_behind(&mut self, frame: Frame) {
         let _ = frame;
     }

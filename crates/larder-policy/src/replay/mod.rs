@@ -172,8 +172,8 @@ impl<P: Policy> Replay<P> {
     }
 
     /// One use of a block which the rule knows by another identity than its number: rules that hash the identity then do exactly
-    /// what they did where it was recorded. A block in memory that is written whole is one that its writer has passed
-    /// ([`Policy::drop_behind`]). [`Reason::Readahead`] is no use: see [`read_ahead`](Self::read_ahead).
+    /// what they did where it was recorded. A hit with [`Reason::Write`] counts as a write of the whole block: the rule's
+    /// [`drop_behind`](Policy::drop_behind) is called. [`Reason::Readahead`] is no use: see [`read_ahead`](Self::read_ahead).
     ///
     /// ```
     /// use larder_policy::{Block, Lru, Reason, replay::Replay};

@@ -191,7 +191,7 @@ struct House {
     free: Vec<Frame>,
     disk: Disk,
     asked: Vec<Frame>,
-    /// The dirty frames in the order in which they became that, with when.
+    /// The dirty frames, the oldest first, each with the time at which it became dirty.
     queue: BTreeMap<u64, (Frame, f64)>,
     wasted: u64,
 }

@@ -88,7 +88,7 @@ impl Dbench {
         let offset = number(words.get(2).copied(), "the offset")?;
         let length = number(words.get(3).copied(), "the length")?;
         let Some(name) = self.handles.get(&handle).map(|name| **name) else {
-            return Ok(()); // opened before the file begins, as dbench has it
+            return Ok(()); // opened before the file begins, as dbench has it, or closed
         };
         let end = offset.checked_add(length.max(1)).ok_or(TOO_LARGE)?;
         let page_size = self.page;
@@ -105,7 +105,7 @@ impl Dbench {
         block_of(number, last).ok_or(TOO_LARGE)?;
         file.pages.add(first, last + 1);
         file.pages.count();
-        self.names.check_kept()?;
+        self.names.check()?;
         for page in first..=last {
             let from = offset.max(page * page_size);
             let bytes = end.min((page + 1).saturating_mul(page_size)) - from;

@@ -118,25 +118,34 @@ impl Names {
         Some(number)
     }
 
-    /// Makes a name stand for a number.
-    pub(super) fn set(&mut self, name: &[u8], number: u32) -> Result<(), String> {
+    /// Makes a name stand for a number. Returns the one that it stood for.
+    pub(super) fn set(&mut self, name: &[u8], number: u32) -> Result<Option<u32>, String> {
         self.bytes.fetch_add(name.len() as u64, Relaxed);
-        self.check("")?;
-        self.numbers.insert(name.into(), number);
-        Ok(())
+        self.check()?;
+        let before = self.numbers.insert(name.into(), number);
+        if before.is_some() {
+            self.bytes.fetch_sub(name.len() as u64, Relaxed);
+        }
+        Ok(before)
     }
 
-    /// Renames every name for which `new` has another one.
-    pub(super) fn rename(&mut self, new: impl Fn(&[u8]) -> Option<Vec<u8>>) -> Result<(), String> {
-        let old = self.numbers.extract_if(|name, _| new(name).is_some());
-        let old: Vec<(Box<[u8]>, u32)> = old.collect();
-        for (name, number) in old {
-            self.bytes.fetch_sub(name.len() as u64, Relaxed);
-            if let Some(name) = new(&name) {
-                self.set(&name, number)?;
+    /// Renames every name for which `new` has another one. Returns the numbers that lost their names, in their order.
+    pub(super) fn rename(
+        &mut self,
+        new: impl Fn(&[u8]) -> Option<Vec<u8>>,
+    ) -> Result<Vec<u32>, String> {
+        let names = self.numbers.keys();
+        let pairs = names.filter_map(|name| Some((name.clone(), new(name)?)));
+        let pairs: Vec<_> = pairs.collect();
+        let numbers: Vec<_> = pairs.iter().map(|(old, _)| self.forget(old)).collect();
+        let mut lost = Vec::new();
+        for ((_, new), number) in pairs.iter().zip(numbers) {
+            if let Some(number) = number {
+                lost.extend(self.set(new, number)?);
             }
         }
-        Ok(())
+        lost.sort_unstable();
+        Ok(lost)
     }
 
     /// Counts an entry and so many bytes more until the value is dropped.
@@ -145,19 +154,19 @@ impl Names {
         self.bytes.fetch_add(bytes, Relaxed);
         let all = Arc::clone(&self.bytes);
         let kept = Kept { value, bytes, all };
-        self.check_kept()?;
+        self.check()?;
         Ok(kept)
     }
 
-    /// To be called after what is kept was cloned or counted.
-    pub(super) fn check_kept(&self) -> Result<(), String> {
-        self.check("what is open, what was used and ")
-    }
-
-    fn check(&self, also: &str) -> Result<(), String> {
+    /// To be called also after what is kept was cloned or counted.
+    pub(super) fn check(&self) -> Result<(), String> {
         if self.bytes.load(Relaxed) <= self.most {
             return Ok(());
         }
+        let also = match Arc::strong_count(&self.bytes) {
+            1 => "",
+            _ => "what is open, what was used and ",
+        };
         Err(format!(
             "{also}the {} different names until here take more than the {} MiB that the trace may take in memory; \
              raise --max-memory, or take a part with --limit",

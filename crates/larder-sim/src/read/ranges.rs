@@ -7,14 +7,13 @@ use std::collections::BTreeMap;
 pub(crate) struct Ranges(BTreeMap<u64, u64>);
 
 impl Ranges {
-    /// Nothing was added, or all was cut.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     /// Approximate bytes in memory.
     pub(crate) fn bytes(&self) -> u64 {
-        self.0.len() as u64 * 32
+        match self.0.len() as u64 {
+            0 => 0,
+            // The first node of a tree has room for eleven.
+            ranges => 160 + 32 * ranges,
+        }
     }
 
     /// Adds `first..end`.

@@ -36,7 +36,7 @@ struct Process {
 
 /// Approximate bytes of a description, and of a process with an empty table, beside their entries.
 const DESCRIPTION: u64 = 64;
-const PROCESS: u64 = 128;
+const PROCESS: u64 = 512;
 
 #[derive(Debug)]
 struct File {
@@ -54,6 +54,8 @@ pub(super) struct Files {
     met: u32,
     names: Names,
     files: Vec<File>,
+    /// Directories with a name below them that was met.
+    folders: HashMap<Box<[u8]>, Kept<()>>,
 }
 
 /// Whether a path names a file with pages.
@@ -109,6 +111,7 @@ impl Files {
             met: 0,
             names: Names::within(most),
             files: Vec::new(),
+            folders: HashMap::new(),
         }
     }
 
@@ -173,7 +176,7 @@ impl Files {
         if let Some(process) = self.processes.get_mut(&pid) {
             process.table = Arc::new(Mutex::new(kept));
         }
-        self.names.check_kept()
+        self.names.check()
     }
 
     pub(super) fn tenant(&self, pid: u32) -> u16 {
@@ -199,11 +202,25 @@ impl Files {
 
     fn number(&mut self, path: &[u8]) -> Result<u32, String> {
         let number = self.names.number(path)?;
-        while self.files.len() <= number as usize {
+        if self.files.len() <= number as usize {
             let used = self.names.keep(Ranges::default(), 0)?;
             self.files.push(File { size: 0, used });
+            self.note_folders(path)?;
         }
         Ok(number)
+    }
+
+    /// There is a name at this path.
+    fn note_folders(&mut self, path: &[u8]) -> Result<(), String> {
+        for end in memchr::memrchr_iter(b'/', path) {
+            let folder = &path[..end];
+            if self.folders.contains_key(folder) {
+                break; // and so are those above
+            }
+            let kept = self.names.keep((), end as u64)?;
+            self.folders.insert(folder.into(), kept);
+        }
+        Ok(())
     }
 
     /// The file of a path, if it was met.
@@ -228,7 +245,9 @@ impl Files {
             Some(path) => path.to_vec(),
             None => self.whole(pid, dir, path),
         };
-        if !has_pages(&whole) || has(b"O_PATH") {
+        // A file without a name has the name of its directory here.
+        let unnamed = has(b"O_TMPFILE") && returned.path.is_none();
+        if !has_pages(&whole) || has(b"O_PATH") || unnamed {
             self.table(pid).remove(&fd);
             return Ok(None);
         }
@@ -403,7 +422,7 @@ impl Files {
             let end = at.saturating_add(len);
             state.used.add(at / block_size, end.div_ceil(block_size));
             state.used.count();
-            self.names.check_kept()?;
+            self.names.check()?;
         }
         Ok(Some((file, len)))
     }
@@ -443,7 +462,7 @@ impl Files {
         state.size = state.size.max(end);
         state.used.add(at / block_size, end.div_ceil(block_size));
         state.used.count();
-        self.names.check_kept()?;
+        self.names.check()?;
         Ok(Some((file, at)))
     }
 
@@ -509,17 +528,29 @@ impl Files {
         }
         if !exchange {
             self.remove(to, time, sink)?;
-            // No directory has pages, so that nothing is below this name.
-            if let Some(file) = self.names.known(from)
-                && !self.files[file as usize].used.is_empty()
-            {
-                self.names.forget(from);
-                return self.names.set(to, file);
-            }
         }
         let back = |path: &[u8]| moved(path, to, from).filter(|_| exchange);
         let new = |path: &[u8]| moved(path, from, to).or_else(|| back(path));
-        self.names.rename(new)?;
+        let is_folder = |path| self.folders.contains_key(path);
+        if is_folder(from) || exchange && is_folder(to) {
+            for file in self.names.rename(new)? {
+                self.cut(file, 0, time, sink)?;
+            }
+            let folders: Vec<_> = self.folders.keys().filter_map(|path| new(path)).collect();
+            for mut folder in folders {
+                folder.push(b'/');
+                self.note_folders(&folder)?;
+            }
+        } else {
+            let one = self.names.forget(from);
+            let other = exchange.then(|| self.names.forget(to)).flatten();
+            for (path, file) in [(to, one), (from, other)] {
+                if let Some(file) = file {
+                    self.names.set(path, file)?;
+                    self.note_folders(path)?;
+                }
+            }
+        }
         for directory in self.directories.values_mut() {
             if let Some(path) = new(directory) {
                 let bytes = path.len() as u64;

@@ -693,6 +693,27 @@ fn a_renamed_directory_takes_its_files_along() {
 }
 
 #[test]
+fn a_directory_within_a_renamed_one_is_renamed_as_well() {
+    use Kind::{Read, Remove, Write};
+    let renames = "1 rename(\"/d\", \"/n\") = 0\n1 rename(\"/n/e\", \"/n/f\") = 0\n1 rename(\"/n/f/b\", \"/c\") = 0\n";
+    let text = opened("/d/e/a") + &opened("/d/e/b") + renames + &opened("/n/f/a") + &opened("/c");
+    assert_eq!(moved(&text), [0, 1, 0, 1].map(|file| (file, Read)));
+    // A file that was there under the new name, and gone without a word, is no more.
+    let text = opened("/d/a") + &opened("/n/a") + "1 rename(\"/d\", \"/n\") = 0\n";
+    assert_eq!(
+        moved(&(text + &opened("/n/a"))),
+        [(0, Read), (1, Read), (1, Remove), (0, Read)]
+    );
+    // One without a name is not its directory.
+    let unnamed = "1 open(\"/d\", O_RDWR|O_TMPFILE) = 3\n1 write(3, \"x\", 4096) = 4096\n";
+    let named = opened("/d/a") + "1 write(3, \"x\", 4096) = 4096\n";
+    assert_eq!(
+        moved(&(unnamed.to_owned() + &named)),
+        [(0, Read), (0, Write)]
+    );
+}
+
+#[test]
 fn exchanged_names_keep_their_pages() {
     use Kind::{Read, Write};
     let before = opened("/p/a") + &opened("/q") + "1 write(3, \"x\", 4096) = 4096\n";

@@ -23,12 +23,12 @@ const READY: &str = "mounted";
 /// The system's log.
 const SYSTEM_LOG: &str = "/dev/log";
 
-/// Where a mount says what nobody asked for: on stderr, or in the system's log where it has a socket.
+/// Where a mount reports conflicts and failed writes: on stderr, or in the system's log where it has a socket.
 struct Log(Option<UnixDatagram>);
 
 impl Log {
     fn to(socket: Option<UnixDatagram>) {
-        // A log that is full holds nobody up.
+        // A mount does not wait for a log that is full.
         let _ = socket.as_ref().map(|socket| socket.set_nonblocking(true));
         if log::set_boxed_logger(Box::new(Self(socket))).is_ok() {
             log::set_max_level(log::LevelFilter::Warn);
@@ -94,7 +94,7 @@ fn behind() -> Outcome {
     let fail =
         |e: io::Error| Failure::io(format!("the process that serves cannot be started: {e}"));
     let mut child = Command::new(std::env::current_exe().map_err(fail)?)
-        // Its words are no more those of mount(8).
+        // By the name `mount.larder` its words would be those of mount(8).
         .arg0("larder")
         .args(words().into_iter().skip(1))
         .env(BEHIND, "1")
@@ -145,12 +145,11 @@ fn serve(args: &Mount, ready: impl FnOnce() -> io::Result<()>) -> Outcome {
             // A signal. The mount's end is the next event, unless something cannot be written: then it stays.
             Ok(None) => match mount.unmount() {
                 Ok(()) => {}
-                Err(error @ FsError::InUse { .. }) => {
-                    fault(error).report();
-                    mount.detach().map_err(fault)?;
-                }
                 Err(error) => {
-                    fault(error).report();
+                    log::error!("{error}");
+                    if matches!(error, FsError::InUse { .. }) {
+                        mount.detach().map_err(fault)?;
+                    }
                 }
             },
         }
