@@ -113,7 +113,7 @@ fn own_mounts(home: &Home) -> usize {
     let all = home_json(home, &["mounts", "--json"]);
     let is_own = |mount: &&serde_json::Value| {
         let at = mount["mountpoint"].as_str().unwrap();
-        std::path::Path::new(at).starts_with(home.path())
+        Path::new(at).starts_with(home.path())
     };
     all["mounts"]
         .as_array()
