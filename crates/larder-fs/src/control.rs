@@ -87,6 +87,12 @@ fn check_own(directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Those that are there, and are this user's own.
+fn own_directories() -> impl Iterator<Item = PathBuf> {
+    let all = directories().into_iter();
+    all.filter(|directory| check_own(directory).is_ok())
+}
+
 /// A directory of this user's own, which is made if it is not there.
 fn own_directory() -> io::Result<PathBuf> {
     let mut why = io::Error::from(io::ErrorKind::NotFound);
@@ -161,7 +167,7 @@ impl Socket {
             Ok(_) => true,
             Err(error) => error.kind() == io::ErrorKind::WouldBlock,
         };
-        if directories().iter().any(listens) {
+        if own_directories().any(|directory| listens(&directory)) {
             let text = format!(
                 "another mount listens for {}; unmount it first",
                 mountpoint.display()
@@ -268,24 +274,16 @@ impl Control {
         // Of a mount that ended badly only the name is left.
         let mountpoint = given.canonicalize().unwrap_or_else(|_| given.to_owned());
         let name = socket_name(&mountpoint);
-        let (mut there, mut not_there) = (None, None);
-        for directory in directories() {
-            let control = Self {
-                mountpoint: mountpoint.clone(),
-                path: directory.join(&name),
-            };
-            match control.stream() {
-                Ok(_) => return Ok(control),
-                Err(error) if control.path.exists() => there = Some(error),
-                Err(error) => _ = not_there.get_or_insert(error),
-            }
-        }
-        let none = || Self {
-            mountpoint,
-            path: PathBuf::new(),
+        let of = |directory: PathBuf| Self {
+            mountpoint: mountpoint.clone(),
+            path: directory.join(&name),
         };
-        let why = there.or(not_there);
-        Err(why.unwrap_or_else(|| none().none(io::ErrorKind::NotFound.into())))
+        let mut all: Vec<Self> = directories().into_iter().map(of).collect();
+        let answers = all.iter().position(|control| control.stream().is_ok());
+        let is_there = || all.iter().position(|control| control.path.exists());
+        let control = all.swap_remove(answers.or_else(is_there).unwrap_or(0));
+        control.stream()?;
+        Ok(control)
     }
 
     fn stream(&self) -> Result<UnixStream, FsError> {
@@ -391,9 +389,7 @@ impl Control {
 /// }
 /// ```
 pub fn mounts() -> Vec<MountStats> {
-    let own = directories().into_iter();
-    let own = own.filter(|directory| check_own(directory).is_ok());
-    let entries = own.filter_map(|directory| std::fs::read_dir(directory).ok());
+    let entries = own_directories().filter_map(|directory| std::fs::read_dir(directory).ok());
     let entries = entries.flatten().flatten();
     let sockets = entries.filter(|entry| entry.path().extension().is_some_and(|end| end == "sock"));
     let all = sockets.filter_map(|entry| {
@@ -423,6 +419,25 @@ pub fn unanswered(answered: &[MountStats]) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_directory_that_others_can_enter_is_not_used() {
+        use std::os::unix::fs::PermissionsExt;
+        let outer = tempfile::tempdir().unwrap();
+        let set = |mode| {
+            let mode = std::fs::Permissions::from_mode(mode);
+            std::fs::set_permissions(outer.path(), mode).unwrap();
+            check_own(outer.path())
+        };
+        set(0o700).unwrap();
+        for open in [0o710, 0o701, 0o777] {
+            let error = set(open).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::PermissionDenied, "{open:o}");
+        }
+        let file = outer.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        assert!(check_own(&file).is_err());
+    }
 
     #[test]
     fn a_listener_that_stands_still_keeps_no_caller_for_ever() {

@@ -861,7 +861,8 @@ impl Mount {
         self.shared.sync()
     }
 
-    /// Writes back, and forgets all blocks that are not in use, attributes, names of files, and lists of directories.
+    /// Writes back, and forgets all blocks that are not in use, attributes, names of files that are not open,
+    /// and lists of directories.
     ///
     /// # Errors
     /// As [`sync`](Self::sync).

@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use larder_fs::{DiskModel, MountOptions};
+use larder_fs::{DiskModel, Mount, MountOptions};
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use tempfile::TempDir;
 
@@ -42,15 +42,21 @@ fn small_source() -> Option<(TempDir, TempDir, Small)> {
     Some((source, at, small))
 }
 
+/// Nothing is written because of its age.
+fn mount_patient(source: &Path, at: &Path) -> Mount {
+    MountOptions::new(source, at)
+        .cache_bytes(16 << 20)
+        .dirty_age(Duration::from_secs(3600))
+        .mount()
+        .unwrap()
+}
+
 #[test]
 fn a_full_source_is_reported_and_loses_nothing() {
     let Some((source, at, _small)) = small_source() else {
         return;
     };
-    let mount = MountOptions::new(source.path(), at.path())
-        .cache_bytes(16 << 20)
-        .dirty_age(Duration::from_secs(3600));
-    let mount = mount.mount().unwrap();
+    let mount = mount_patient(source.path(), at.path());
     let mut file = OpenOptions::new()
         .write(true)
         .create_new(true)
@@ -92,10 +98,7 @@ fn what_the_source_does_not_take_at_the_end_is_tried_again() {
     let Some((source, at, _small)) = small_source() else {
         return;
     };
-    let mount = MountOptions::new(source.path(), at.path())
-        .cache_bytes(16 << 20)
-        .dirty_age(Duration::from_secs(3600));
-    let mount = mount.mount().unwrap();
+    let mount = mount_patient(source.path(), at.path());
     fs::write(at.path().join("file"), [1; 300_000]).unwrap();
     let ballast = source.path().join("ballast");
     fs::write(&ballast, vec![0; 900_000]).unwrap();
@@ -115,10 +118,7 @@ fn what_is_free_is_told_without_what_is_written_already() {
     let Some((source, at, _small)) = small_source() else {
         return;
     };
-    let mount = MountOptions::new(source.path(), at.path())
-        .cache_bytes(16 << 20)
-        .dirty_age(Duration::from_secs(3600));
-    let mount = mount.mount().unwrap();
+    let mount = mount_patient(source.path(), at.path());
     let free = |path: &Path| rustix::fs::statvfs(path).unwrap().f_bavail;
     let before = free(at.path());
     fs::write(at.path().join("file"), vec![1; 400 << 10]).unwrap();
@@ -135,8 +135,7 @@ fn a_source_that_vanishes_is_an_error_and_not_an_end() {
         return;
     };
     let at = directory();
-    let options = MountOptions::new(&below.at, at.path()).dirty_age(Duration::from_secs(3600));
-    let mount = options.mount().unwrap();
+    let mount = mount_patient(&below.at, at.path());
     fs::write(at.path().join("file"), [1; 10_000]).unwrap();
     mount.sync().unwrap();
     let path = at.path().join("file");
@@ -169,10 +168,7 @@ fn a_source_with_little_room_takes_what_needs_little() {
         return;
     };
     fs::write(source.path().join("file"), vec![1; 700 << 10]).unwrap();
-    let mount = MountOptions::new(source.path(), at.path())
-        .cache_bytes(16 << 20)
-        .dirty_age(Duration::from_secs(3600));
-    let mount = mount.mount().unwrap();
+    let mount = mount_patient(source.path(), at.path());
     let mut options = OpenOptions::new();
     let file = options.write(true).open(at.path().join("file")).unwrap();
     file.write_all_at(&vec![2; 700 << 10], 0).unwrap();
