@@ -235,25 +235,78 @@ impl FileSystem {
         inode: &Arc<Inode>,
         opened: Arc<Opened>,
     ) -> Sys<(u64, Arc<OpenFile>)> {
+        let file = self.file_of(inode, opened)?;
         let mut number = 0;
-        let file = self.cached(inode).and_then(|cached| {
-            let make = |handle| {
-                number = handle;
-                Some(Arc::new(OpenFile {
-                    inode: Arc::clone(inode),
-                    opened,
-                    cached,
-                    passthrough: OnceLock::new(),
-                }))
-            };
-            self.files.add(make).ok_or(Errno::NFILE)
-        });
-        match file {
-            Ok(file) => Ok((number, file)),
-            Err(error) => {
+        let make = |handle| {
+            number = handle;
+            Some(Arc::clone(&file))
+        };
+        match self.files.add(make) {
+            Some(_) => Ok((number, file)),
+            None => {
                 self.close(inode);
-                Err(error)
+                Err(Errno::NFILE)
             }
+        }
+    }
+
+    /// Data that was opened and counted, as a program's.
+    fn file_of(&self, inode: &Arc<Inode>, opened: Arc<Opened>) -> Sys<Arc<OpenFile>> {
+        let cached = self.cached(inode).inspect_err(|_| self.close(inode))?;
+        Ok(Arc::new(OpenFile {
+            inode: Arc::clone(inode),
+            opened,
+            cached,
+            passthrough: OnceLock::new(),
+        }))
+    }
+
+    /// The open file of a request that names none, where the kernel opens and closes files by itself. It stays open until no request
+    /// has it. None if the source would have to open it, and may not be asked.
+    pub(crate) fn lasting(
+        &self,
+        inode: &Arc<Inode>,
+        write: bool,
+        may_ask: bool,
+    ) -> Sys<Option<Arc<OpenFile>>> {
+        if !inode.is_file() {
+            return Err(Errno::BADF);
+        }
+        let lasting = match may_ask {
+            true => Some(inode.lasting()),
+            false => inode.try_lasting(),
+        };
+        let Some(mut lasting) = lasting else {
+            return Ok(None);
+        };
+        if let Some(file) = &*lasting
+            && (!write || file.opened.backing.is_writable())
+        {
+            return Ok(Some(Arc::clone(file)));
+        }
+        if !may_ask {
+            return Ok(None);
+        }
+        let opened = self.open_data(inode, write)?;
+        if let Some(file) = &*lasting {
+            // It is open for writing from now on, and was counted already.
+            let file = Arc::clone(file);
+            drop(lasting);
+            self.close(inode);
+            return Ok(Some(file));
+        }
+        let file = self.file_of(inode, opened)?;
+        *lasting = Some(Arc::clone(&file));
+        Ok(Some(file))
+    }
+
+    /// Closes the open file of requests that name none, unless one has it.
+    pub(crate) fn let_go(&self, inode: &Inode) {
+        let unused = |file: &mut Arc<OpenFile>| Arc::strong_count(file) == 1;
+        let gone = inode.lasting().take_if(unused);
+        if gone.is_some() {
+            drop(gone);
+            self.close(inode);
         }
     }
 

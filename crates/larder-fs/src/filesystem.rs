@@ -1,6 +1,6 @@
 //! The file system: inodes, open files and the cache, and how a file's content comes to the source.
 //!
-//! Locks of an inode are taken in this order: `io`, `opened`, `state`. The table of active inodes comes after `opened`; the
+//! Locks of an inode are taken in this order: `lasting`, `opened`, `state`; and `io`, `opened`, `state`. The table of active inodes comes after `opened`; the
 //! inodes' own table is taken with none of them held, or last.
 
 use std::collections::HashMap;

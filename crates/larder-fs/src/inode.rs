@@ -17,6 +17,7 @@ use parking_lot::RwLock;
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
+use crate::data::OpenFile;
 use crate::error::FsError;
 use crate::source::Backing;
 use crate::system::{Attr, Sys, Time};
@@ -171,6 +172,8 @@ pub(crate) struct Fields {
     pub(crate) io: RwLock<()>,
     pub(crate) state: Mutex<State>,
     pub(crate) opened: Mutex<Option<Arc<Opened>>>,
+    /// For requests that name no open file.
+    lasting: Mutex<Option<Arc<OpenFile>>>,
     /// The directory and the name by which it was found last.
     place: Mutex<Option<(u64, Box<[u8]>)>>,
     pub(crate) passthrough: Mutex<Weak<BackingId>>,
@@ -230,6 +233,15 @@ impl Inode {
         self.opened.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    pub(crate) fn lasting(&self) -> MutexGuard<'_, Option<Arc<OpenFile>>> {
+        self.lasting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// None while another thread opens it.
+    pub(crate) fn try_lasting(&self) -> Option<MutexGuard<'_, Option<Arc<OpenFile>>>> {
+        self.lasting.try_lock().ok()
+    }
+
     /// While this is there, what a look finds is not taken for a change by others that this mount may have made.
     pub(crate) fn own(&self, what: Ours) -> Own<'_> {
         *self.state().own_calls(what) += 1;
@@ -254,9 +266,14 @@ impl Inode {
         self.state().attr.nlink == 0
     }
 
+    /// The kernel looks at it.
+    pub(crate) fn is_known(&self) -> bool {
+        self.lookups.load(Ordering::Acquire) > 0
+    }
+
     /// Neither the kernel nor an open file needs it.
     pub(crate) fn is_unused(&self) -> bool {
-        self.lookups.load(Ordering::Acquire) == 0 && self.opens.load(Ordering::Acquire) == 0
+        !self.is_known() && self.opens.load(Ordering::Acquire) == 0
     }
 
     pub(crate) fn place(&self) -> Option<(u64, Box<[u8]>)> {
@@ -455,6 +472,7 @@ impl Inodes {
         }
         // Some have lost their number.
         while let Some((_, inode)) = self.next(0) {
+            *inode.lasting() = None;
             *inode.opened() = None;
             self.table.remove(inode.id);
         }

@@ -320,6 +320,9 @@ impl FileSystem {
             && id != 1
         {
             self.inodes.forget(&inode, lookups);
+            if !inode.is_known() {
+                self.let_go(&inode);
+            }
             self.retire(&inode);
         }
     }

@@ -59,7 +59,8 @@ pub enum Coherence {
     Open,
     /// Once in this time.
     Ttl(Duration),
-    /// Never: no other program changes the source.
+    /// Never: no other program changes the source. In mode `shared`, and where closing a file writes nothing, the kernel then opens
+    /// and closes files without asking.
     Exclusive,
 }
 

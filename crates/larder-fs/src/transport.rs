@@ -78,6 +78,7 @@ const READDIRPLUS_AUTO: u64 = 1 << 14;
 const ASYNC_DIO: u64 = 1 << 15;
 const PARALLEL_DIROPS: u64 = 1 << 18;
 const POSIX_ACL: u64 = 1 << 20;
+const NO_OPEN_SUPPORT: u64 = 1 << 17;
 const MAX_PAGES: u64 = 1 << 22;
 const CACHE_SYMLINKS: u64 = 1 << 23;
 const HANDLE_KILLPRIV_V2: u64 = 1 << 28;
@@ -360,6 +361,9 @@ pub(crate) const NO_RING: &str = "the kernel offers no io_uring";
 pub(crate) struct Agreed {
     /// A message that sets an extended attribute says what else is to change with it.
     attribute_flags: bool,
+    /// The kernel opens and closes files by itself: their pages are its own, and nothing is to be looked at or written when that
+    /// happens. Requests name the inode only.
+    no_open: bool,
 }
 
 /// Answers the kernel's first message.
@@ -406,6 +410,8 @@ pub(crate) fn greet(device: &Device, system: &FileSystem, by_ring: bool) -> io::
     }
     match system.mode {
         Mode::Own => wanted |= DIRECT_IO_ALLOW_MMAP,
+        // Others do not change files.
+        Mode::Shared if system.coherence == Coherence::Exclusive => {}
         Mode::Shared => wanted |= AUTO_INVAL_DATA,
         Mode::Bypass if offered & PASSTHROUGH == 0 => {
             return refuse("the kernel has no passthrough (Linux 6.9, CONFIG_FUSE_PASSTHROUGH)");
@@ -418,6 +424,10 @@ pub(crate) fn greet(device: &Device, system: &FileSystem, by_ring: bool) -> io::
         }
         wanted |= OVER_IO_URING;
     }
+    let no_open = offered & NO_OPEN_SUPPORT != 0
+        && system.mode == Mode::Shared
+        && system.coherence == Coherence::Exclusive
+        && !system.close_to_open;
     let flags = wanted & offered;
     let pages = (system.max_write / larder::os::page_size()) as u16;
     let mut bytes = Vec::with_capacity(64);
@@ -444,6 +454,7 @@ pub(crate) fn greet(device: &Device, system: &FileSystem, by_ring: bool) -> io::
     send(device, header.unique, 0, &[&bytes])?;
     Ok(Agreed {
         attribute_flags: flags & SETXATTR_EXT != 0,
+        no_open,
     })
 }
 
@@ -693,7 +704,7 @@ impl<'s> Worker<'s> {
         let outcome = match header.opcode {
             _ if hands_on && !may_wait => Ok(Outcome::Waits),
             READ => self.read(header, message, reply, may_wait),
-            WRITE => self.write(message, may_wait),
+            WRITE => self.write(header, message, may_wait),
             _ => {
                 let begun = Instant::now();
                 let (outcome, asked) = asks(|| self.answer(header, message));
@@ -726,6 +737,28 @@ impl<'s> Worker<'s> {
 
     fn inode(&self, header: &Header) -> Sys<Arc<Inode>> {
         self.system.inodes.get(header.node)
+    }
+
+    /// The open file that a request is for. It may wait.
+    fn file(&self, node: u64, handle: u64, write: bool) -> Sys<Arc<OpenFile>> {
+        let file = self.file_of(node, handle, write, true)?;
+        file.ok_or(Errno::BADF)
+    }
+
+    /// [`file`](Self::file); none if that would wait for the source, and must not.
+    fn file_of(
+        &self,
+        node: u64,
+        handle: u64,
+        write: bool,
+        may_wait: bool,
+    ) -> Sys<Option<Arc<OpenFile>>> {
+        let system = self.system;
+        if !self.agreed.no_open {
+            return system.file(handle).map(Some);
+        }
+        let may_ask = may_wait || !system.source.names.are_slow();
+        system.lasting(&system.inodes.get(node)?, write, may_ask)
     }
 
     fn answer(&mut self, header: &Header, mut message: Message<'_>) -> Sys<Outcome> {
@@ -803,6 +836,7 @@ impl<'s> Worker<'s> {
                 let entry = system.link(&inode, &*self.inode(header)?, message.name()?)?;
                 self.entry(&entry)
             }
+            OPEN if self.agreed.no_open => Err(Errno::NOSYS),
             OPEN => self.open(header, message),
             CREATE | TMPFILE => self.create(header, message),
             STATFS => self.whole(),
@@ -816,7 +850,7 @@ impl<'s> Worker<'s> {
                 Ok(Outcome::Answer)
             }
             FSYNC => {
-                let file = system.file(message.u64()?)?;
+                let file = self.file(header.node, message.u64()?, false)?;
                 system.sync(&file, message.u32()? & FSYNC_DATA == 0)?;
                 Ok(Outcome::Answer)
             }
@@ -873,13 +907,13 @@ impl<'s> Worker<'s> {
                 Ok(Outcome::Answer)
             }
             FALLOCATE => {
-                let file = system.file(message.u64()?)?;
+                let file = self.file(header.node, message.u64()?, true)?;
                 let (offset, len, mode) = (message.u64()?, message.u64()?, message.u32()?);
                 system.allocate(&file, mode, offset, len)?;
                 Ok(Outcome::Answer)
             }
             LSEEK => {
-                let file = system.file(message.u64()?)?;
+                let file = self.file(header.node, message.u64()?, false)?;
                 let (offset, whence) = (message.u64()?, message.u32()?);
                 let at = system.seek(&file, offset, whence)?;
                 Answer(&mut self.out).u64(at);
@@ -887,10 +921,11 @@ impl<'s> Worker<'s> {
             }
             COPY_FILE_RANGE => {
                 let (from, at) = (message.u64()?, message.u64()?);
-                message.u64()?;
+                let node = message.u64()?;
                 let (to, target, len) = (message.u64()?, message.u64()?, message.u64()?);
-                let done =
-                    system.copy(&*system.file(from)?, at, &*system.file(to)?, target, len)?;
+                let from = self.file(header.node, from, false)?;
+                let to = self.file(node, to, true)?;
+                let done = system.copy(&from, at, &to, target, len)?;
                 Answer(&mut self.out).u32(done as u32).u32(0);
                 Ok(Outcome::Answer)
             }
@@ -1058,6 +1093,10 @@ impl<'s> Worker<'s> {
             self.system.forget(entry.inode.id, 1);
         });
         let (flags, backing) = how?;
+        if self.agreed.no_open {
+            // No request will name it.
+            self.system.release(handle);
+        }
         self.entry(&entry)?;
         Answer(&mut self.out)
             .u64(handle)
@@ -1073,7 +1112,10 @@ impl<'s> Worker<'s> {
         reply: &mut Reply,
         may_wait: bool,
     ) -> Sys<Outcome> {
-        let file = self.system.file(message.u64()?)?;
+        let file = self.file_of(header.node, message.u64()?, false, may_wait)?;
+        let Some(file) = file else {
+            return Ok(Outcome::Waits);
+        };
         let (offset, size) = (message.u64()?, message.u32()?);
         let size = (size as usize).min(self.system.max_write);
         let system = self.system;
@@ -1107,12 +1149,15 @@ impl<'s> Worker<'s> {
         sent.map_or(Err(Errno::IO), |()| Ok(Outcome::Sent))
     }
 
-    fn write(&mut self, mut message: Message<'_>, may_wait: bool) -> Sys<Outcome> {
+    fn write(&mut self, header: &Header, mut message: Message<'_>, may_wait: bool) -> Sys<Outcome> {
         // Where writes are slow as a rule most of them wait, for room or for a block.
         if !may_wait && self.system.source.data.are_slow() {
             return Ok(Outcome::Waits);
         }
-        let file = self.system.file(message.u64()?)?;
+        let file = self.file_of(header.node, message.u64()?, true, may_wait)?;
+        let Some(file) = file else {
+            return Ok(Outcome::Waits);
+        };
         let (offset, size, how) = (message.u64()?, message.u32()?, message.u32()?);
         let (_owner, flags, _) = (message.u64()?, message.u32()?, message.u32()?);
         let write = Write {
@@ -1242,24 +1287,33 @@ mod tests {
         let device = Arc::new(device);
         let reply = std::cell::RefCell::new(Reply::Device(Arc::clone(&device)));
         let requests = Requests::new(1, system.aside);
-        let worker = std::cell::RefCell::new(Worker::new(&system, device, &requests));
+        let new = |no_open| {
+            let agreed = Agreed {
+                attribute_flags: false,
+                no_open,
+            };
+            let worker = Worker::new(&system, Arc::clone(&device), &requests).with(agreed);
+            std::cell::RefCell::new(worker)
+        };
+        let workers = [false, true].map(new);
         let word = prop_oneof![3 => Just(0_u32), 3 => 1..4_u32, 1 => 0..70_000_u32, 1 => any::<u32>(), 2 => Just(0x61_u32)];
         let message = (
             0..60_u32,
             0..5_u64,
             proptest::collection::vec(word, 0..40),
             0..4_usize,
+            0..2_usize,
         );
         let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig {
             cases: 30_000,
             failure_persistence: None,
             ..ProptestConfig::default()
         });
-        let done = runner.run(&message, |(opcode, node, words, cut)| {
+        let done = runner.run(&message, |(opcode, node, words, cut, which)| {
             let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
             bytes.truncate(bytes.len().saturating_sub(cut));
             let header = header(opcode, node);
-            let mut worker = worker.borrow_mut();
+            let mut worker = workers[which].borrow_mut();
             // It would take the disk that the test has.
             if opcode != FALLOCATE {
                 let at = cut * bytes.len() / 4;
@@ -1336,6 +1390,7 @@ mod tests {
             let requests = Requests::new(1, system.aside);
             let agreed = Agreed {
                 attribute_flags: true,
+                no_open: false,
             };
             let worker = Worker::new(system, Arc::new(device.unwrap()), &requests);
             let words = [4, 0, with_it, 0_u32].map(u32::to_ne_bytes).concat();

@@ -127,6 +127,10 @@ impl FileSystem {
             {
                 let _ = self.settle_held(inode, &opened);
             }
+            // A sync is yet to say what cannot be written.
+            if !inode.state().changed {
+                self.let_go(inode);
+            }
             self.close_idle(inode);
         }
     }

@@ -14,7 +14,7 @@ use rustix::mount::{UnmountFlags, unmount};
 use rustix::process::{Pid, Signal, set_parent_process_death_signal};
 
 use crate::uring::{Offered, least_bytes};
-use crate::{directory, mounted};
+use crate::{directory, mounted, opened_by_the_kernel};
 
 const DAEMON: &str = "LARDER_FS_TEST_DAEMON";
 /// How often the daemon is killed.
@@ -25,8 +25,8 @@ const BLOCK: usize = 4096;
 /// Blocks that are written again and again.
 const BLOCKS: usize = 64;
 
-/// No test: the daemon of the other one, which starts this program again. Source, mountpoint, for other tools mode and bytes, and
-/// `ring` for io_uring, and `broken` for rings that fail when the source has a file of that name.
+/// No test: the daemon of the other one, which starts this program again. Source, mountpoint, for other tools mode and bytes, `kernel` for
+/// files that the kernel opens by itself, and `ring` for io_uring, and `broken` for rings that fail when the source has a file of that name.
 #[test]
 fn daemon() {
     let Ok(text) = std::env::var(DAEMON) else {
@@ -38,6 +38,7 @@ fn daemon() {
         .dirty_age(Duration::from_millis(30));
     let options = match words.get(2..) {
         Some(["ring", ..]) => options.cache_bytes(least_bytes()).io_uring(true),
+        Some(["kernel"]) => opened_by_the_kernel(options),
         Some([mode, bytes, ring @ ..]) => {
             let seconds = Duration::from_secs(5);
             options
@@ -94,7 +95,7 @@ impl<P: AsRef<Path>> Drop for Mountpoint<P> {
 /// A daemon of its own process.
 pub(crate) struct Daemon(Child);
 
-/// This program as a daemon of its own process, which says on a line of its output that it is ready. `more` is nothing, `:ring`, or a mode and
+/// This program as a daemon of its own process, which says on a line of its output that it is ready. `more` is nothing, `:ring`, `:kernel`, or a mode and
 /// bytes of the cache.
 pub(crate) fn daemon_command(source: &Path, at: &Path, more: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
@@ -296,6 +297,14 @@ fn a_killed_daemon_loses_nothing_that_was_synced() {
     if let Some(first) = mounted(|options| options) {
         drop(first);
         kill_again_and_again("");
+    }
+}
+
+#[test]
+fn opened_by_the_kernel_it_does_not_either() {
+    if let Some(first) = mounted(opened_by_the_kernel) {
+        drop(first);
+        kill_again_and_again(":kernel");
     }
 }
 

@@ -22,7 +22,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use larder_fs::{FsError, Mount, MountOptions};
+use larder_fs::{Coherence, FsError, Mode, Mount, MountOptions};
 use tempfile::TempDir;
 
 /// A source, a mountpoint, and the mount between them, which goes first.
@@ -56,6 +56,14 @@ fn mounted(with: impl FnOnce(MountOptions) -> MountOptions) -> Option<Mounted> {
         }
         Err(error) => panic!("{error}"),
     }
+}
+
+/// Nothing is to be looked at or written when a file is opened or closed, so the kernel does not ask.
+fn opened_by_the_kernel(options: MountOptions) -> MountOptions {
+    options
+        .mode(Mode::Shared)
+        .coherence(Coherence::Exclusive)
+        .close_to_open(false)
 }
 
 fn directory() -> TempDir {

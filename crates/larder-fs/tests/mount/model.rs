@@ -14,7 +14,7 @@ use rustix::io::Errno;
 
 use crate::bypass::bypass;
 use crate::uring::{Offered, least_bytes};
-use crate::{directory, mounted};
+use crate::{directory, mounted, opened_by_the_kernel};
 
 const NAMES: [&str; 6] = ["a", "b", "c", "d/a", "d/b", "e"];
 
@@ -343,6 +343,11 @@ fn shared_is_as_a_plain_directory() {
 }
 
 #[test]
+fn opened_by_the_kernel_it_is_as_a_plain_directory() {
+    same(opened_by_the_kernel);
+}
+
+#[test]
 fn by_io_uring_it_is_as_a_plain_directory() {
     let Some(_offered) = Offered::new() else {
         return;
@@ -352,6 +357,10 @@ fn by_io_uring_it_is_as_a_plain_directory() {
     same(|options| {
         let options = options.cache_bytes(least_bytes());
         options.io_uring(true).mode(Mode::Shared)
+    });
+    same(|options| {
+        let options = options.cache_bytes(least_bytes());
+        opened_by_the_kernel(options.io_uring(true))
     });
 }
 

@@ -15,137 +15,163 @@ use rustix::fs::{CWD, OFlags, RenameFlags, fcntl_setfl, renameat_with};
 use rustix::io::{Errno, ReadWriteFlags, pwritev2};
 
 use crate::many::with_many;
-use crate::{mounted, soon};
+use crate::{Mounted, mounted, opened_by_the_kernel, soon};
+
+/// A test of a mount by default, and of one whose files the kernel opens and closes by itself.
+fn in_both_ways(with: impl Fn(MountOptions) -> MountOptions, test: impl Fn(Mounted)) {
+    for silent in [false, true] {
+        let ways = |options| match silent {
+            true => opened_by_the_kernel(with(options)),
+            false => with(options),
+        };
+        match mounted(ways) {
+            Some(mounted) => test(mounted),
+            None => return,
+        }
+    }
+}
 
 #[test]
 fn what_dies_young_is_never_written() {
-    let Some(mounted) = mounted(|options| options) else {
-        return;
-    };
-    for n in 0..20 {
-        mounted.put("young", vec![n; 50_000]);
-        assert_eq!(mounted.get("young"), vec![n; 50_000]);
-        fs::remove_file(mounted.at.join("young")).unwrap();
-    }
-    mounted.mount.sync().unwrap();
-    let stats = mounted.mount.stats();
-    assert_eq!(stats.backing_written_bytes, 0);
-    assert!(
-        stats.never_written_bytes >= 20 * 50_000,
-        "{}",
-        stats.never_written_bytes
+    in_both_ways(
+        |options| options,
+        |mounted| {
+            for n in 0..20 {
+                mounted.put("young", vec![n; 50_000]);
+                assert_eq!(mounted.get("young"), vec![n; 50_000]);
+                fs::remove_file(mounted.at.join("young")).unwrap();
+            }
+            mounted.mount.sync().unwrap();
+            let stats = mounted.mount.stats();
+            assert_eq!(stats.backing_written_bytes, 0);
+            assert!(
+                stats.never_written_bytes >= 20 * 50_000,
+                "{}",
+                stats.never_written_bytes
+            );
+        },
     );
 }
 
 #[test]
 fn rename_over_a_file_writes_the_new_content_first() {
-    let Some(mounted) = mounted(|options| options.dirty_age(Duration::from_secs(3600))) else {
-        return;
-    };
-    mounted.put("file", "old");
-    mounted.mount.sync().unwrap();
-    mounted.put("new", vec![7; 10_000]);
-    assert!(
-        mounted.behind("new").is_empty(),
-        "nothing is written before it must"
+    in_both_ways(
+        |options| options.dirty_age(Duration::from_secs(3600)),
+        |mounted| {
+            mounted.put("file", "old");
+            mounted.mount.sync().unwrap();
+            mounted.put("new", vec![7; 10_000]);
+            assert!(
+                mounted.behind("new").is_empty(),
+                "nothing is written before it must"
+            );
+            fs::rename(mounted.at.join("new"), mounted.at.join("file")).unwrap();
+            assert_eq!(mounted.behind("file"), vec![7; 10_000]);
+        },
     );
-    fs::rename(mounted.at.join("new"), mounted.at.join("file")).unwrap();
-    assert_eq!(mounted.behind("file"), vec![7; 10_000]);
 }
 
 #[test]
 fn an_unlinked_file_lives_while_it_is_open() {
-    let Some(mounted) = mounted(|options| options) else {
-        return;
-    };
-    let path = mounted.at.join("file");
-    let mut file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .open(&path)
-        .unwrap();
-    file.write_all(&[1; 9000]).unwrap();
-    fs::remove_file(&path).unwrap();
-    file.write_all(&[2; 9000]).unwrap();
-    mounted.mount.drop_caches().unwrap();
-    file.rewind().unwrap();
-    let mut all = Vec::new();
-    file.read_to_end(&mut all).unwrap();
-    assert_eq!(all, [vec![1; 9000], vec![2; 9000]].concat());
-    assert_eq!(file.metadata().unwrap().nlink(), 0);
-    drop(file);
-    let before = mounted.mount.stats().inodes;
-    soon(
-        || mounted.mount.stats().inodes < before || before == 1,
-        "the inode goes",
+    in_both_ways(
+        |options| options,
+        |mounted| {
+            let path = mounted.at.join("file");
+            let mut file = OpenOptions::new()
+                .read(true)
+                .write(true)
+                .create(true)
+                .truncate(true)
+                .open(&path)
+                .unwrap();
+            file.write_all(&[1; 9000]).unwrap();
+            fs::remove_file(&path).unwrap();
+            file.write_all(&[2; 9000]).unwrap();
+            mounted.mount.drop_caches().unwrap();
+            file.rewind().unwrap();
+            let mut all = Vec::new();
+            file.read_to_end(&mut all).unwrap();
+            assert_eq!(all, [vec![1; 9000], vec![2; 9000]].concat());
+            assert_eq!(file.metadata().unwrap().nlink(), 0);
+            drop(file);
+            let before = mounted.mount.stats().inodes;
+            soon(
+                || mounted.mount.stats().inodes < before || before == 1,
+                "the inode goes",
+            );
+        },
     );
 }
 
 #[test]
 fn appends_by_two_do_not_meet() {
-    let Some(mounted) = mounted(|options| options) else {
-        return;
-    };
-    let path = mounted.at.join("log");
-    std::thread::scope(|scope| {
-        for byte in [1, 2] {
-            let mut file = OpenOptions::new()
-                .append(true)
-                .create(true)
-                .open(&path)
-                .unwrap();
-            scope.spawn(move || {
-                for _ in 0..500 {
-                    file.write_all(&[byte; 7]).unwrap();
+    in_both_ways(
+        |options| options,
+        |mounted| {
+            let path = mounted.at.join("log");
+            std::thread::scope(|scope| {
+                for byte in [1, 2] {
+                    let mut file = OpenOptions::new()
+                        .append(true)
+                        .create(true)
+                        .open(&path)
+                        .unwrap();
+                    scope.spawn(move || {
+                        for _ in 0..500 {
+                            file.write_all(&[byte; 7]).unwrap();
+                        }
+                    });
                 }
             });
-        }
-    });
-    let all = mounted.get("log");
-    assert_eq!(all.len(), 7000);
-    assert!(
-        all.chunks(7)
-            .all(|piece| piece == [1; 7] || piece == [2; 7])
+            let all = mounted.get("log");
+            assert_eq!(all.len(), 7000);
+            assert!(
+                all.chunks(7)
+                    .all(|piece| piece == [1; 7] || piece == [2; 7])
+            );
+            mounted.mount.unmount().unwrap();
+            assert_eq!(mounted.behind("log"), all);
+        },
     );
-    mounted.mount.unmount().unwrap();
-    assert_eq!(mounted.behind("log"), all);
 }
 
 #[test]
 fn a_write_goes_by_the_flags_that_its_file_has_now() {
-    let Some(mounted) = mounted(|options| options) else {
-        return;
-    };
-    mounted.put("file", "text");
-    let mut options = OpenOptions::new();
-    let path = mounted.at.join("file");
-    let file = options.read(true).append(true).open(path).unwrap();
-    fcntl_setfl(&file, OFlags::empty()).unwrap();
-    file.write_all_at(b"T", 0).unwrap();
-    assert_eq!(mounted.get("file"), b"Text");
-    fcntl_setfl(&file, OFlags::APPEND).unwrap();
-    file.write_all_at(b"s", 0).unwrap();
-    assert_eq!(mounted.get("file"), b"Texts");
+    in_both_ways(
+        |options| options,
+        |mounted| {
+            mounted.put("file", "text");
+            let mut options = OpenOptions::new();
+            let path = mounted.at.join("file");
+            let file = options.read(true).append(true).open(path).unwrap();
+            fcntl_setfl(&file, OFlags::empty()).unwrap();
+            file.write_all_at(b"T", 0).unwrap();
+            assert_eq!(mounted.get("file"), b"Text");
+            fcntl_setfl(&file, OFlags::APPEND).unwrap();
+            file.write_all_at(b"s", 0).unwrap();
+            assert_eq!(mounted.get("file"), b"Texts");
+        },
+    );
 }
 
 #[test]
 fn a_write_that_asks_for_a_sync_is_synced() {
-    let Some(mounted) = mounted(|options| options.dirty_age(Duration::from_secs(3600))) else {
-        return;
-    };
-    let file = File::create(mounted.at.join("file")).unwrap();
-    file.write_all_at(&[1; 5000], 0).unwrap();
-    assert_eq!(mounted.behind("file"), b"");
-    let before = mounted.mount.stats().backing_syncs;
-    for (flags, byte) in [(ReadWriteFlags::DSYNC, 2), (ReadWriteFlags::SYNC, 3)] {
-        let bytes = [byte; 5000];
-        let done = pwritev2(&file, &[IoSlice::new(&bytes)], 0, flags).unwrap();
-        assert_eq!(done, bytes.len());
-        assert_eq!(mounted.behind("file"), bytes);
-    }
-    assert!(mounted.mount.stats().backing_syncs >= before + 2);
+    in_both_ways(
+        |options| options.dirty_age(Duration::from_secs(3600)),
+        |mounted| {
+            let file = File::create(mounted.at.join("file")).unwrap();
+            file.write_all_at(&[1; 5000], 0).unwrap();
+            assert_eq!(mounted.behind("file"), b"");
+            let before = mounted.mount.stats().backing_syncs;
+            for (flags, byte) in [(ReadWriteFlags::DSYNC, 2), (ReadWriteFlags::SYNC, 3)] {
+                let bytes = [byte; 5000];
+                let done = pwritev2(&file, &[IoSlice::new(&bytes)], 0, flags).unwrap();
+                assert_eq!(done, bytes.len());
+                assert_eq!(mounted.behind("file"), bytes);
+            }
+            assert!(mounted.mount.stats().backing_syncs >= before + 2);
+        },
+    );
 }
 
 #[test]
@@ -378,30 +404,32 @@ fn locks_hold_among_the_programs_of_a_mount() {
 
 #[test]
 fn times_stay_as_programs_saw_them() {
-    let Some(mounted) = mounted(|options| options.dirty_age(Duration::from_millis(50))) else {
-        return;
-    };
-    mounted.put("file", "text");
-    let before = fs::metadata(mounted.at.join("file")).unwrap();
-    soon(
-        || mounted.behind("file") == b"text" && mounted.mount.stats().dirty_bytes == 0,
-        "written back",
-    );
-    let time = || {
-        fs::metadata(mounted.source.join("file"))
-            .unwrap()
-            .modified()
-            .unwrap()
-    };
-    soon(
-        || time() == before.modified().unwrap(),
-        "the source has the time",
-    );
-    let after = fs::metadata(mounted.at.join("file")).unwrap();
-    assert_eq!(after.modified().unwrap(), before.modified().unwrap());
-    assert_eq!(
-        (after.ctime(), after.ctime_nsec()),
-        (before.ctime(), before.ctime_nsec())
+    in_both_ways(
+        |options| options.dirty_age(Duration::from_millis(50)),
+        |mounted| {
+            mounted.put("file", "text");
+            let before = fs::metadata(mounted.at.join("file")).unwrap();
+            soon(
+                || mounted.behind("file") == b"text" && mounted.mount.stats().dirty_bytes == 0,
+                "written back",
+            );
+            let time = || {
+                fs::metadata(mounted.source.join("file"))
+                    .unwrap()
+                    .modified()
+                    .unwrap()
+            };
+            soon(
+                || time() == before.modified().unwrap(),
+                "the source has the time",
+            );
+            let after = fs::metadata(mounted.at.join("file")).unwrap();
+            assert_eq!(after.modified().unwrap(), before.modified().unwrap());
+            assert_eq!(
+                (after.ctime(), after.ctime_nsec()),
+                (before.ctime(), before.ctime_nsec())
+            );
+        },
     );
 }
 
@@ -522,6 +550,47 @@ fn a_write_that_takes_a_right_finds_what_others_changed() {
 }
 
 #[test]
+fn what_the_kernel_opens_by_itself_is_not_asked_for() {
+    let Some(mounted) = mounted(opened_by_the_kernel) else {
+        return;
+    };
+    let count = |name: &str| {
+        let stats = mounted.mount.stats();
+        stats.operations.get(name).map_or(0, |done| done.count)
+    };
+    mounted.put("first", "");
+    // The answer says that it need not ask.
+    mounted.get("first");
+    for n in 0..50 {
+        mounted.put(&n.to_string(), [n; 8192]);
+    }
+    let reads = count("read");
+    for n in 0..50_u8 {
+        assert_eq!(mounted.get(&n.to_string()), [n; 8192]);
+        assert_eq!(mounted.get(&n.to_string()), [n; 8192]);
+    }
+    // What it wrote it has.
+    assert!(count("open") <= 1 && count("flush") <= 1 && count("release") <= 1);
+    assert_eq!((count("read"), mounted.mount.stats().open), (reads, 0));
+    // A cut by opening is one by name.
+    let mut options = OpenOptions::new();
+    let path = mounted.at.join("7");
+    drop(options.write(true).truncate(true).open(&path).unwrap());
+    assert_eq!(mounted.get("7"), b"");
+    let behind = || {
+        let all = fs::read_dir("/proc/self/fd").unwrap();
+        let targets = all.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
+        let files = targets.filter(|path| path.parent() == Some(&mounted.source));
+        files.count() as u64
+    };
+    // Each inode but the root has a descriptor for its path here, and those with data one for that.
+    let known = mounted.mount.stats().inodes - 1;
+    assert!(behind() > known);
+    mounted.mount.sync().unwrap();
+    soon(|| behind() == known, "files are closed");
+}
+
+#[test]
 fn close_to_open_and_write_through_write_at_once() {
     let Some(mounted) = mounted(|options| options.close_to_open(true)) else {
         return;
@@ -539,44 +608,48 @@ fn close_to_open_and_write_through_write_at_once() {
 
 #[test]
 fn fsync_reaches_the_source() {
-    let Some(mounted) = mounted(|options| options.dirty_age(Duration::from_secs(3600))) else {
-        return;
-    };
-    let file = File::create(mounted.at.join("file")).unwrap();
-    file.write_all_at(&[5; 5000], 0).unwrap();
-    assert_eq!(mounted.behind("file"), b"");
-    file.sync_data().unwrap();
-    assert_eq!(mounted.behind("file"), [5; 5000]);
-    file.set_len(100_000).unwrap();
-    file.sync_all().unwrap();
-    assert_eq!(mounted.behind("file").len(), 100_000);
-    assert!(mounted.mount.stats().backing_syncs >= 2);
+    in_both_ways(
+        |options| options.dirty_age(Duration::from_secs(3600)),
+        |mounted| {
+            let file = File::create(mounted.at.join("file")).unwrap();
+            file.write_all_at(&[5; 5000], 0).unwrap();
+            assert_eq!(mounted.behind("file"), b"");
+            file.sync_data().unwrap();
+            assert_eq!(mounted.behind("file"), [5; 5000]);
+            file.set_len(100_000).unwrap();
+            file.sync_all().unwrap();
+            assert_eq!(mounted.behind("file").len(), 100_000);
+            assert!(mounted.mount.stats().backing_syncs >= 2);
+        },
+    );
 }
 
 #[test]
 fn a_mapping_sees_and_makes_changes() {
-    let Some(mounted) = mounted(|options| options) else {
-        return;
-    };
-    let path = mounted.at.join("file");
-    mounted.put("file", vec![1; 8192]);
-    let file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .open(&path)
-        .unwrap();
-    use rustix::mm::{MapFlags, MsyncFlags, ProtFlags, mmap, msync, munmap};
-    let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
-    // SAFETY: a new mapping, used within its length and unmapped once.
-    unsafe {
-        let at = mmap(std::ptr::null_mut(), 8192, protection, flags, &file, 0).unwrap();
-        assert_eq!(*at.cast::<u8>().add(5000), 1);
-        at.cast::<u8>().add(5000).write(9);
-        msync(at, 8192, MsyncFlags::SYNC).unwrap();
-        munmap(at, 8192).unwrap();
-    }
-    assert_eq!(mounted.get("file")[5000], 9);
-    assert_eq!(mounted.behind("file")[5000], 9, "msync makes it safe");
+    in_both_ways(
+        |options| options,
+        |mounted| {
+            let path = mounted.at.join("file");
+            mounted.put("file", vec![1; 8192]);
+            let file = OpenOptions::new()
+                .read(true)
+                .write(true)
+                .open(&path)
+                .unwrap();
+            use rustix::mm::{MapFlags, MsyncFlags, ProtFlags, mmap, msync, munmap};
+            let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
+            // SAFETY: a new mapping, used within its length and unmapped once.
+            unsafe {
+                let at = mmap(std::ptr::null_mut(), 8192, protection, flags, &file, 0).unwrap();
+                assert_eq!(*at.cast::<u8>().add(5000), 1);
+                at.cast::<u8>().add(5000).write(9);
+                msync(at, 8192, MsyncFlags::SYNC).unwrap();
+                munmap(at, 8192).unwrap();
+            }
+            assert_eq!(mounted.get("file")[5000], 9);
+            assert_eq!(mounted.behind("file")[5000], 9, "msync makes it safe");
+        },
+    );
 }
 
 #[test]
