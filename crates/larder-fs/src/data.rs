@@ -219,6 +219,7 @@ impl FileSystem {
             Coherence::Strict | Coherence::Open => true,
         };
         let same = !old || !self.look(inode, Ours::No)?;
+        self.not_too_many_open();
         let write = flags & libc::O_ACCMODE as u32 != libc::O_RDONLY as u32;
         let opened = self.open_data(inode, write)?;
         let (handle, file) = self.open_file(inode, opened)?;
@@ -272,20 +273,20 @@ impl FileSystem {
         if !inode.is_file() {
             return Err(Errno::BADF);
         }
-        let lasting = match may_ask {
-            true => Some(inode.lasting()),
-            false => inode.try_lasting(),
+        let ready = |lasting: &Option<Arc<OpenFile>>| {
+            let file = lasting.as_ref();
+            file.filter(|file| !write || file.opened.backing.is_writable())
+                .cloned()
         };
-        let Some(mut lasting) = lasting else {
-            return Ok(None);
-        };
-        if let Some(file) = &*lasting
-            && (!write || file.opened.backing.is_writable())
-        {
-            return Ok(Some(Arc::clone(file)));
+        // Another thread may be opening it.
+        let there = inode.try_lasting().and_then(|lasting| ready(&lasting));
+        if there.is_some() || !may_ask {
+            return Ok(there);
         }
-        if !may_ask {
-            return Ok(None);
+        self.not_too_many_open();
+        let mut lasting = inode.lasting();
+        if let Some(file) = ready(&lasting) {
+            return Ok(Some(file));
         }
         let opened = self.open_data(inode, write)?;
         if let Some(file) = &*lasting {

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -55,6 +55,10 @@ pub(crate) struct FileSystem {
     pub(crate) notes: Notes,
     /// Inodes whose data is open, or was a moment ago.
     pub(crate) active: Mutex<HashMap<u64, Arc<Inode>>>,
+    /// As many of them may be open without a need, for a moment.
+    pub(crate) most_open: usize,
+    /// When so many are open, those that are not needed are closed.
+    pub(crate) crowd: AtomicUsize,
     pub(crate) waiting: Arc<Waiting>,
     /// Begin the reads that wait. All reads of a file go through the same one, by whatever thread they come, so that it sees which
     /// are sequential.

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -371,6 +371,8 @@ impl MountOptions {
                 error,
             })?;
         }
+        // Inodes take half of the descriptors.
+        let most_open = (budget.most_inodes / 2).max(2);
         let system = FileSystem {
             mode: self.mode,
             coherence: self.coherence,
@@ -393,6 +395,8 @@ impl MountOptions {
             room_left: AtomicI64::default(),
             notes: crate::upkeep::Notes::default(),
             active: Mutex::default(),
+            most_open,
+            crowd: AtomicUsize::new(most_open),
             waiting: Arc::new(Waiting::new(budget.aside.requests)),
             starters: std::array::from_fn(|_| Mutex::new(cache.handle())),
             cache,

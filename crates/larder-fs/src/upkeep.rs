@@ -152,7 +152,7 @@ impl FileSystem {
     }
 
     /// The source's file of an inode is closed when no program has it open and the source has all of it.
-    fn close_idle(&self, inode: &Arc<Inode>) {
+    fn close_idle(&self, inode: &Inode) {
         let mut slot = inode.opened();
         let needed = inode.opens.load(Ordering::Acquire) > 0 || inode.state().changed;
         if needed
@@ -168,6 +168,24 @@ impl FileSystem {
         drop(slot);
         drop((gone, active));
         self.retire(inode);
+    }
+
+    /// Closes files of the source that are idle where very many are open, so that there are descriptors for others. The caller has no lock of
+    /// an inode.
+    pub(crate) fn not_too_many_open(&self) {
+        if self.active().len() < self.crowd.load(Ordering::Relaxed) {
+            return;
+        }
+        let all: Vec<_> = self.active().values().cloned().collect();
+        for inode in all {
+            if !inode.state().changed {
+                self.let_go(&inode);
+                self.close_idle(&inode);
+            }
+        }
+        // Those that are left are in use: the next look waits for many more.
+        let crowd = self.active().len().max(self.most_open / 2) + self.most_open / 2;
+        self.crowd.store(crowd, Ordering::Relaxed);
     }
 
     /// Gives inodes up while there are more than the budget allows: idle ones, and then those that the kernel knows but has not
@@ -281,6 +299,29 @@ mod tests {
                 system.look_at_idle(Instant::now());
             }
             assert_eq!(known(), 0);
+        });
+    }
+
+    #[test]
+    fn where_very_many_files_are_open_idle_ones_are_closed() {
+        with_files(|system, inodes, _| {
+            let read = |inode| {
+                let file = system.lasting(inode, false, true);
+                file.unwrap().expect("it may ask")
+            };
+            system.crowd.store(FILES, Ordering::Relaxed);
+            let used = read(&inodes[0]);
+            read(&inodes[1]);
+            system.open_data(&inodes[2], true).unwrap();
+            system.changes(&inodes[2]);
+            assert_eq!(system.active().len(), FILES);
+            let last = system.look_up(&system.root, b"file").unwrap().inode;
+            read(&last);
+            let is_open = |inode: &Arc<Inode>| system.active().contains_key(&inode.id);
+            assert_eq!([0, 1, 2].map(|n| is_open(&inodes[n])), [true, false, true]);
+            // The next look waits for many more, or each file that is opened would look at all.
+            assert!(is_open(&last) && system.crowd.load(Ordering::Relaxed) > FILES);
+            drop(used);
         });
     }
 

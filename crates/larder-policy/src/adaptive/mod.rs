@@ -63,7 +63,8 @@ const RETURNS: u64 = 1;
 /// to 360 KiB for the miniatures, of which the larger belong to caches of 64 Ki frames and more. They are made when more sampled
 /// uses have been seen than half as many as each has frames: before, nothing could follow from them. A hit is two stores into the
 /// frame's state and stamp when these change, under LRU a list move; one hit in 32 (one in
-/// n/2048 in the largest caches, one in 4 in those of 512 to 2048 frames, every one up to 128) is also five looks into the miniatures.
+/// n/2048 in the largest caches, one in n/128 in those of less than 4096 frames, every one up to 128) is also five looks into the
+/// miniatures.
 ///
 /// ```
 /// use larder_policy::{Adaptive, replay::Replay};

@@ -2,6 +2,7 @@
 //!
 //! Nothing is timed: hits are counts, the same on every machine and in every round.
 
+mod halves;
 #[cfg(test)]
 mod tests;
 
@@ -15,16 +16,25 @@ use crate::measure::{Contestant, Experiment, Plan, PlanRequest};
 use crate::model::{
     Analysis, Block, Cell, Finding, Goal, Measures, Metric, Params, Section, Table, Value,
 };
-use larder_sim::{Format, Job, Loaded, ReadOptions, Watch, choices, sweep};
+use larder_sim::{Format, Job, Loaded, ReadOptions, Size, Watch, choices, sweep};
 
 /// Share of the uses that hit.
 const HITS: &str = "hit_percent";
 
-const METRICS: &[Metric] = &[Metric::rate(
-    HITS,
-    "%",
-    "uses of a block that was there; a count, the same on every machine",
-)];
+/// Blocks of the cache.
+const FRAMES: &str = "frames";
+/// Uses of blocks in the trace.
+const USES: &str = "uses";
+
+const METRICS: &[Metric] = &[
+    Metric::rate(
+        HITS,
+        "%",
+        "uses of a block that was there; a count, the same on every machine",
+    ),
+    Metric::count(FRAMES, "blocks", "size of the cache"),
+    Metric::count(USES, "uses", "uses of blocks in the trace"),
+];
 
 /// Names the folder with the public traces.
 const VARIABLE: &str = "LARDER_TRACES";
@@ -151,14 +161,23 @@ fn analyse(results: &Results<'_>) -> Analysis {
     let all = GROUPS
         .each_ref()
         .map(|traces| (traces, standings(results, traces)));
+    let spots = halves::spots(results);
+    let judged = all.iter().filter(|(traces, _)| traces.has_goals);
     Analysis {
-        findings: all.iter().filter_map(|(t, s)| how_good(t, s)).collect(),
-        goals: all
+        findings: all
             .iter()
-            .filter(|(traces, _)| traces.has_goals)
-            .flat_map(|(t, s)| goals(t, s))
+            .filter_map(|(t, s)| how_good(t, s))
+            .chain(halves::finding_of(&spots))
             .collect(),
-        sections: all.iter().map(|(t, s)| section(t, s)).collect(),
+        goals: judged
+            .flat_map(|(t, s)| goals(t, s))
+            .chain(halves::goals(&spots))
+            .collect(),
+        sections: all
+            .iter()
+            .map(|(t, s)| section(t, s))
+            .chain([halves::section(&spots)])
+            .collect(),
         ..Analysis::default()
     }
 }
@@ -170,11 +189,6 @@ fn folder() -> Option<PathBuf> {
 }
 
 fn simulate(rule: &str, params: &Params) -> anyhow::Result<Measures> {
-    let job = Job {
-        policy: rule.to_owned(),
-        size: params.count("size")?,
-    };
-    ensure!(job.size > 0, "a cache of no blocks was asked for");
     let name = params.text("trace")?;
     let path = if name.contains(':') {
         PathBuf::from(name)
@@ -190,9 +204,22 @@ fn simulate(rule: &str, params: &Params) -> anyhow::Result<Measures> {
         ..ReadOptions::default()
     };
     let trace = Loaded::read(&path, &options, |_| {})?;
+    let size = match params.text("share") {
+        Ok(share) => Size::parse(share).and_then(|size| size.of(trace.counts.blocks, 1)),
+        Err(_) => Ok(params.count("size")?),
+    };
+    let size = size.map_err(anyhow::Error::msg)?;
+    ensure!(size > 0, "a cache of no blocks was asked for");
+    let job = Job {
+        policy: rule.to_owned(),
+        size,
+    };
     let outcomes = sweep(&trace, &[job], 1, &Watch::default())?;
     let outcome = outcomes.first().context("nothing was simulated")?;
-    Ok(Measures::new().with(HITS, 100.0 * outcome.tally.hit_ratio()))
+    Ok(Measures::new()
+        .with(HITS, 100.0 * outcome.tally.hit_ratio())
+        .with(FRAMES, size as f64)
+        .with(USES, trace.counts.uses as f64))
 }
 
 /// The plan, with the traces of this folder.
@@ -201,16 +228,17 @@ fn planned(request: &PlanRequest<'_>, folder: Option<PathBuf>) -> Plan {
     // Counts are the same in every round.
     let once = (1, 1, 0.05);
     let mut plan = Planner::new(request, &contestants, once, once);
+    let there = |name: &str| {
+        let found = |folder: &PathBuf| folder.join(name).is_file();
+        folder.as_ref().is_some_and(found)
+    };
     for traces in &GROUPS {
         let few = plan.either(traces.quick, &[]);
         let wanted = |rule: &&str| few.is_empty() || few.contains(rule);
         let names = contestants.iter().map(|c| c.name()).filter(wanted);
         let rules: Vec<&str> = names.collect();
-        let there = |name: &str| {
-            let found = |folder: &PathBuf| folder.join(name).is_file();
-            traces.group == MADE || folder.as_ref().is_some_and(found)
-        };
-        let cells = traces.sizes().filter(|(trace, _)| there(trace));
+        let cells = traces.sizes();
+        let cells = cells.filter(|(trace, _)| traces.group == MADE || there(trace));
         let cells = cells.flat_map(|(trace, size)| {
             let params = Params::new().with_text("trace", trace).with("size", size);
             frame::cross(&rules, &[params])
@@ -227,6 +255,12 @@ fn planned(request: &PlanRequest<'_>, folder: Option<PathBuf>) -> Plan {
             format!("public traces under other rules than {LRU}, {DEFAULT} and {OPT}"),
             "they take a minute; run with --full",
         );
+        plan.skip(
+            "public traces at eight shares of their blocks",
+            "they take some minutes; run with --full",
+        );
+    } else {
+        halves::plan(&mut plan, there);
     }
     plan.finish()
 }

@@ -121,3 +121,75 @@ fn rules_are_ranked_by_their_means() {
     let named = [OPT, DEFAULT, "arc", LRU].map(text);
     assert_eq!(rules, named.iter().collect::<Vec<_>>());
 }
+
+/// One of a half, with so many frames and uses a frame.
+fn spot(half: &'static str, frames: f64, uses: f64, hits: [f64; 4]) -> halves::Spot {
+    let [lru, adaptive, other, opt] = hits;
+    halves::Spot {
+        half,
+        share: "1%",
+        frames,
+        uses,
+        standing: standing(lru, adaptive, other, opt),
+    }
+}
+
+#[test]
+fn a_summary_counts_what_its_words_say() {
+    let spots = [
+        spot("A", 50.0, 100.0, [20.0, 30.0, 31.0, 40.0]),
+        // Nothing is possible here, so there is no share of it.
+        spot("A", 500.0, 100.0, [20.0, 20.0, 20.0, 20.4]),
+        // Below LRU after long enough, and far behind the best.
+        spot("B", 500.0, 60.0, [20.0, 19.0, 24.0, 40.0]),
+        // Below it, but soon over; and so little below that it does not count.
+        spot("B", 500.0, 40.0, [20.0, 17.5, 20.0, 30.0]),
+        spot("B", 500.0, 60.0, [20.0, 19.6, 20.0, 30.0]),
+    ];
+    let all = halves::Summary::of(spots.iter());
+    let mean = (50.0 - 5.0 - 25.0 - 4.0) / 4.0;
+    assert!((all.gap.expect("a mean") - mean).abs() < 1e-9);
+    assert_eq!(all.gap_small, Some(50.0));
+    assert_eq!(all.near, 80.0);
+    assert_eq!((all.furthest_behind, all.furthest_below), (5.0, 2.5));
+    assert_eq!((all.below, all.below_long), (2, 1));
+    let none = halves::Summary::of([].iter());
+    assert_eq!((none.gap, none.below), (None, 0));
+}
+
+#[test]
+fn the_halves_have_their_traces_at_all_shares_and_are_judged_as_a_whole() {
+    let scratch = Scratch::open("test").expect("room");
+    scratch.write("lirs-cs.txt.gz", "").expect("written");
+    let cells = |depth| {
+        let plan = plan(depth, Some(scratch.folder().to_owned()));
+        let of = plan.groups.into_iter().filter(|g| g.name == halves::GROUP);
+        of.flat_map(|g| g.cells).count()
+    };
+    // Eight sizes under six rules.
+    assert_eq!((cells(Depth::Quick), cells(Depth::Full)), (0, 48));
+    let good = spot("A", 50.0, 100.0, [20.0, 30.0, 29.0, 40.0]);
+    let other = spot("B", 50.0, 100.0, [20.0, 30.0, 29.0, 40.0]);
+    let states = |spots: &[halves::Spot]| {
+        let goals = halves::goals(spots);
+        goals.iter().map(|goal| goal.state).collect::<Vec<_>>()
+    };
+    let mut all = vec![good; 72];
+    all.extend(vec![other; 72]);
+    assert_eq!(states(&all[1..]), [GoalState::Skipped]);
+    assert_eq!(states(&all), [GoalState::Met; 6]);
+    all[100] = spot("B", 50.0, 100.0, [20.0, 9.0, 20.0, 40.0]);
+    let mut wanted = [GoalState::Met; 6];
+    (wanted[3], wanted[5]) = (GoalState::Missed, GoalState::Missed);
+    assert_eq!(states(&all), wanted);
+}
+
+#[test]
+fn a_share_is_one_of_the_blocks_of_the_trace() {
+    let params = Params::new()
+        .with_text("trace", "loop:blocks=3000,requests=30000")
+        .with_text("share", "10%");
+    let measures = simulate(LRU, &params).expect("runs");
+    assert_eq!(measures.get(FRAMES), Some(300.0));
+    assert_eq!(measures.get(USES), Some(30_000.0));
+}
