@@ -67,7 +67,7 @@ fn all() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
 }
 
 /// The group, of those traces that are there.
-pub(super) fn plan(plan: &mut Planner<'_>, there: impl Fn(&str) -> bool) {
+pub(super) fn plan(plan: &mut Planner, there: impl Fn(&str) -> bool) {
     let cells = all().filter(|(_, trace, _)| there(trace));
     let cells = cells.flat_map(|(_, trace, share)| {
         let params = Params::new()
