@@ -3,8 +3,9 @@
 use super::super::Block;
 
 /// Frames of a miniature: a thirty-second of the cache's, within these bounds. With fewer, the choice depends on which blocks are in the
-/// sample: 512 frames for a cache of 131072 lost a point of hits on P3 with every second hash, 2048 with none. Four times as many in
-/// caches of 512 to 16384 frames close a quarter of a percent more of the gap, in the mean of four hashes, and cost four times as much.
+/// sample: 512 frames for a cache of 131072 lost a point of hits on P3 with every second hash, 2048 with none. Up to four
+/// times as many in caches of 512 to 16384 frames close 0.25 percentage points more of the gap, in the mean of four hashes, and cost up to
+/// four times as much: 128 for a cache of 704 lost three points on cs, in the mean of eight hashes.
 /// Half as many in caches up to 256 put one cell of 144 more than four points behind the best rule.
 const SHARE: usize = 32;
 const LEAST: usize = 128;

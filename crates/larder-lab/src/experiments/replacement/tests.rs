@@ -129,7 +129,7 @@ fn spot(half: &'static str, frames: f64, uses: f64, hits: [f64; 4]) -> halves::S
         half,
         share: "1%",
         frames,
-        uses,
+        uses_per_frame: uses,
         standing: standing(lru, adaptive, other, opt),
     }
 }
@@ -181,6 +181,11 @@ fn the_halves_have_their_traces_at_all_shares_and_are_judged_as_a_whole() {
     all[100] = spot("B", 50.0, 100.0, [20.0, 9.0, 20.0, 40.0]);
     let mut wanted = [GoalState::Met; 6];
     (wanted[3], wanted[5]) = (GoalState::Missed, GoalState::Missed);
+    assert_eq!(states(&all), wanted);
+    // The halves go 50 and 35 % of the way, and no cache of the second one is small, long used or near the best.
+    all[72..].fill(spot("B", 500.0, 40.0, [20.0, 27.0, 32.0, 40.0]));
+    let mut wanted = [GoalState::Met; 6];
+    (wanted[1], wanted[4]) = (GoalState::Missed, GoalState::Missed);
     assert_eq!(states(&all), wanted);
 }
 
