@@ -301,9 +301,29 @@ impl FileSystem {
         Ok(Some(file))
     }
 
-    /// Closes the open file of requests that name none, unless one has it.
+    /// The file of a handle becomes that of requests that name none, unless there is one.
+    pub(crate) fn release_lasting(&self, handle: u64) {
+        let Some(file) = self.files.remove(handle) else {
+            return;
+        };
+        let inode = Arc::clone(&file.inode);
+        let mut lasting = inode.lasting();
+        if lasting.is_none() {
+            *lasting = Some(file);
+            return;
+        }
+        drop((lasting, file));
+        self.close(&inode);
+    }
+
+    /// Closes the open file of requests that name none, unless one has it, or a program may have it open with a right that this one would
+    /// not get again.
     pub(crate) fn let_go(&self, inode: &Inode) {
-        let unused = |file: &mut Arc<OpenFile>| Arc::strong_count(file) == 1;
+        let unused = |file: &mut Arc<OpenFile>| {
+            let write = file.opened.backing.is_writable();
+            Arc::strong_count(file) == 1
+                && (!inode.is_known() || self.proc_fds.may_reopen(inode.fd(), write))
+        };
         let gone = inode.lasting().take_if(unused);
         if gone.is_some() {
             drop(gone);

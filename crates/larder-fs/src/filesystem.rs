@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -55,6 +55,9 @@ pub(crate) struct FileSystem {
     pub(crate) notes: Notes,
     /// Inodes whose data is open, or was a moment ago.
     pub(crate) active: Mutex<HashMap<u64, Arc<Inode>>>,
+    /// The kernel opens and closes files without asking: their pages are its own, and nothing is to be looked at or written then.
+    /// Requests name the inode only.
+    pub(crate) no_open: AtomicBool,
     /// As many of them may be open without a need, for a moment.
     pub(crate) most_open: usize,
     /// When so many are open, those that are not needed are closed.
@@ -91,6 +94,11 @@ impl FileSystem {
     /// The cache has the contents of files, so their sizes and times are known here.
     pub(crate) fn caches(&self) -> bool {
         self.mode != Mode::Bypass
+    }
+
+    /// No request tells which files are open.
+    pub(crate) fn no_open(&self) -> bool {
+        self.no_open.load(Ordering::Relaxed)
     }
 
     pub(crate) fn active(&self) -> MutexGuard<'_, HashMap<u64, Arc<Inode>>> {

@@ -395,6 +395,7 @@ impl MountOptions {
             room_left: AtomicI64::default(),
             notes: crate::upkeep::Notes::default(),
             active: Mutex::default(),
+            no_open: AtomicBool::new(false),
             most_open,
             crowd: AtomicUsize::new(most_open),
             waiting: Arc::new(Waiting::new(budget.aside.requests)),
@@ -763,8 +764,10 @@ impl Shared {
             inode.stale();
             // With the kernel's attributes and lists of names.
             forget_pages(&device, inode.id);
-            // A directory may be a program's working directory, and an open file may run: these would be without a name.
-            let is_idle = inode.is_file() && inode.opens.load(Ordering::Acquire) == 0;
+            // A directory may be a program's working directory, and an open file may run: these would be without a name. Where it is not
+            // known which are open, all names stay.
+            let is_open = self.system.no_open() || inode.opens.load(Ordering::Acquire) > 0;
+            let is_idle = inode.is_file() && !is_open;
             if let Some((parent, name)) = inode.place().filter(|_| is_idle) {
                 forget_name(&device, parent, &name);
             }

@@ -159,6 +159,7 @@ impl FileSystem {
     ) -> Sys<(Entry, u64, Arc<OpenFile>)> {
         let name = checked(name)?;
         self.not_too_many();
+        self.not_too_many_open();
         self.source.call();
         let open =
             OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;

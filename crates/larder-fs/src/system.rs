@@ -122,6 +122,15 @@ impl ProcFds {
         )
     }
 
+    /// Whether [`reopen`](Self::reopen) would be allowed, to read and perhaps to write.
+    pub(crate) fn may_reopen(&self, fd: BorrowedFd<'_>, write: bool) -> bool {
+        use rustix::fs::Access;
+        let name = FdName::new(fd.as_raw_fd());
+        let mut access = Access::READ_OK;
+        access.set(Access::WRITE_OK, write);
+        rustix::fs::accessat(&self.0, name.bytes(), access, AtFlags::empty()).is_ok()
+    }
+
     pub(crate) fn chmod(&self, fd: BorrowedFd<'_>, mode: Mode) -> Sys<()> {
         let name = FdName::new(fd.as_raw_fd());
         rustix::fs::chmodat(&self.0, name.bytes(), mode, AtFlags::empty())
@@ -248,6 +257,18 @@ pub(crate) fn raise_descriptors() -> usize {
     getrlimit(Resource::Nofile).current.unwrap_or(1 << 20) as usize
 }
 
+/// Whether Linux is at least this release.
+pub(crate) fn is_linux(least: [u32; 3]) -> bool {
+    is_release(&rustix::system::uname().release().to_string_lossy(), least)
+}
+
+fn is_release(text: &str, least: [u32; 3]) -> bool {
+    let numbers = text.split(|c: char| !c.is_ascii_digit());
+    let mut numbers = numbers.map(|number| number.parse().unwrap_or(0));
+    let release: [u32; 3] = std::array::from_fn(|_| numbers.next().unwrap_or(0));
+    release >= least
+}
+
 /// Whether a directory lies on a file system that other machines change.
 pub(crate) fn is_network(fd: impl AsFd) -> bool {
     // NFS, SMB, CIFS, AFS, Ceph, 9P, FUSE.
@@ -274,4 +295,25 @@ pub(crate) fn open_path(dir: BorrowedFd<'_>, name: &[u8]) -> Sys<OwnedFd> {
 /// Attributes of a name.
 pub(crate) fn stat_at(dir: BorrowedFd<'_>, name: &[u8]) -> Sys<Attr> {
     rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).map(Attr::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn releases_are_compared_by_their_numbers() {
+        let least = [6, 18, 10];
+        for (text, is) in [
+            ("6.18.44-fc-v657", true),
+            ("6.18.10", true),
+            ("6.18.9-amd64", false),
+            ("6.9.0", false),
+            ("6.19", true),
+            ("7.0.0-rc1", true),
+            ("5.15.200", false),
+        ] {
+            assert_eq!(is_release(text, least), is, "{text}");
+        }
+    }
 }

@@ -24,7 +24,7 @@ use crate::options::{Coherence, Mode};
 use crate::reply::{Device, Reply, send};
 use crate::ring::{Entry as RingEntry, Ring};
 use crate::source::asks;
-use crate::system::{Attr, Caller, Sys, Time};
+use crate::system::{Attr, Caller, Sys, Time, is_linux};
 use crate::waiting::is_killed;
 
 /// Bytes before the data of the largest message.
@@ -87,6 +87,10 @@ const INIT_EXT: u64 = 1 << 30;
 const DIRECT_IO_ALLOW_MMAP: u64 = 1 << 36;
 const PASSTHROUGH: u64 = 1 << 37;
 const OVER_IO_URING: u64 = 1 << 41;
+
+/// Before it, kernels may hang that read ahead in a file which they opened without asking, when memory is short: the inode goes
+/// during the read (Linux commits e26ee4efbc79 and bd5603eaae0a).
+const NO_OPEN_LINUX: [u32; 3] = [6, 18, 10];
 
 const FOPEN_DIRECT_IO: u32 = 1 << 0;
 const FOPEN_KEEP_CACHE: u32 = 1 << 1;
@@ -361,9 +365,6 @@ pub(crate) const NO_RING: &str = "the kernel offers no io_uring";
 pub(crate) struct Agreed {
     /// A message that sets an extended attribute says what else is to change with it.
     attribute_flags: bool,
-    /// The kernel opens and closes files by itself: their pages are its own, and nothing is to be looked at or written when that
-    /// happens. Requests name the inode only.
-    no_open: bool,
 }
 
 /// Answers the kernel's first message.
@@ -427,7 +428,9 @@ pub(crate) fn greet(device: &Device, system: &FileSystem, by_ring: bool) -> io::
     let no_open = offered & NO_OPEN_SUPPORT != 0
         && system.mode == Mode::Shared
         && system.coherence == Coherence::Exclusive
-        && !system.close_to_open;
+        && !system.close_to_open
+        && is_linux(NO_OPEN_LINUX);
+    system.no_open.store(no_open, Ordering::Relaxed);
     let flags = wanted & offered;
     let pages = (system.max_write / larder::os::page_size()) as u16;
     let mut bytes = Vec::with_capacity(64);
@@ -454,7 +457,6 @@ pub(crate) fn greet(device: &Device, system: &FileSystem, by_ring: bool) -> io::
     send(device, header.unique, 0, &[&bytes])?;
     Ok(Agreed {
         attribute_flags: flags & SETXATTR_EXT != 0,
-        no_open,
     })
 }
 
@@ -745,20 +747,25 @@ impl<'s> Worker<'s> {
         file.ok_or(Errno::BADF)
     }
 
-    /// [`file`](Self::file); none if that would wait for the source, and must not.
+    /// [`file`](Self::file); none if the source would have to open it, and may not be asked.
     fn file_of(
         &self,
         node: u64,
         handle: u64,
         write: bool,
-        may_wait: bool,
+        may_ask: bool,
     ) -> Sys<Option<Arc<OpenFile>>> {
         let system = self.system;
-        if !self.agreed.no_open {
+        if !system.no_open() {
             return system.file(handle).map(Some);
         }
-        let may_ask = may_wait || !system.source.names.are_slow();
-        system.lasting(&system.inodes.get(node)?, write, may_ask)
+        let inode = system.inodes.get(node)?;
+        let begun = Instant::now();
+        let (file, asked) = asks(|| system.lasting(&inode, write, may_ask));
+        if asked {
+            system.source.names.add(begun.elapsed());
+        }
+        file
     }
 
     fn answer(&mut self, header: &Header, mut message: Message<'_>) -> Sys<Outcome> {
@@ -836,7 +843,7 @@ impl<'s> Worker<'s> {
                 let entry = system.link(&inode, &*self.inode(header)?, message.name()?)?;
                 self.entry(&entry)
             }
-            OPEN if self.agreed.no_open => Err(Errno::NOSYS),
+            OPEN if self.system.no_open() => Err(Errno::NOSYS),
             OPEN => self.open(header, message),
             CREATE | TMPFILE => self.create(header, message),
             STATFS => self.whole(),
@@ -1093,9 +1100,9 @@ impl<'s> Worker<'s> {
             self.system.forget(entry.inode.id, 1);
         });
         let (flags, backing) = how?;
-        if self.agreed.no_open {
-            // No request will name it.
-            self.system.release(handle);
+        if self.system.no_open() {
+            // Requests name the inode.
+            self.system.release_lasting(handle);
         }
         self.entry(&entry)?;
         Answer(&mut self.out)
@@ -1112,7 +1119,10 @@ impl<'s> Worker<'s> {
         reply: &mut Reply,
         may_wait: bool,
     ) -> Sys<Outcome> {
-        let file = self.file_of(header.node, message.u64()?, false, may_wait)?;
+        // To leave costs little where another thread serves; a ring's thread has to wake one.
+        let by_ring = matches!(reply, Reply::Ring(_));
+        let may_ask = may_wait || by_ring && !self.system.source.names.are_slow();
+        let file = self.file_of(header.node, message.u64()?, false, may_ask)?;
         let Some(file) = file else {
             return Ok(Outcome::Waits);
         };
@@ -1287,33 +1297,26 @@ mod tests {
         let device = Arc::new(device);
         let reply = std::cell::RefCell::new(Reply::Device(Arc::clone(&device)));
         let requests = Requests::new(1, system.aside);
-        let new = |no_open| {
-            let agreed = Agreed {
-                attribute_flags: false,
-                no_open,
-            };
-            let worker = Worker::new(&system, Arc::clone(&device), &requests).with(agreed);
-            std::cell::RefCell::new(worker)
-        };
-        let workers = [false, true].map(new);
+        let worker = std::cell::RefCell::new(Worker::new(&system, device, &requests));
         let word = prop_oneof![3 => Just(0_u32), 3 => 1..4_u32, 1 => 0..70_000_u32, 1 => any::<u32>(), 2 => Just(0x61_u32)];
         let message = (
             0..60_u32,
             0..5_u64,
             proptest::collection::vec(word, 0..40),
             0..4_usize,
-            0..2_usize,
+            any::<bool>(),
         );
         let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig {
             cases: 30_000,
             failure_persistence: None,
             ..ProptestConfig::default()
         });
-        let done = runner.run(&message, |(opcode, node, words, cut, which)| {
+        let done = runner.run(&message, |(opcode, node, words, cut, no_open)| {
             let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
             bytes.truncate(bytes.len().saturating_sub(cut));
             let header = header(opcode, node);
-            let mut worker = workers[which].borrow_mut();
+            system.no_open.store(no_open, Ordering::Relaxed);
+            let mut worker = worker.borrow_mut();
             // It would take the disk that the test has.
             if opcode != FALLOCATE {
                 let at = cut * bytes.len() / 4;
@@ -1390,7 +1393,6 @@ mod tests {
             let requests = Requests::new(1, system.aside);
             let agreed = Agreed {
                 attribute_flags: true,
-                no_open: false,
             };
             let worker = Worker::new(system, Arc::new(device.unwrap()), &requests);
             let words = [4, 0, with_it, 0_u32].map(u32::to_ne_bytes).concat();

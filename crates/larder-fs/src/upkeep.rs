@@ -106,6 +106,12 @@ impl FileSystem {
                 break;
             }
         }
+        self.crowd.store(self.crowd_after(), Ordering::Relaxed);
+    }
+
+    /// Files that may be open before those that are not needed are closed, when all of these were closed just now.
+    fn crowd_after(&self) -> usize {
+        self.active().len().max(self.most_open / 2) + self.most_open / 2
     }
 
     /// All inodes whose data is open, from the one behind this number on.
@@ -116,6 +122,10 @@ impl FileSystem {
     }
 
     fn settle_one(&self, inode: &Arc<Inode>) {
+        // A sync is yet to say what cannot be written, if a program has it open.
+        if !inode.state().changed || !inode.is_known() {
+            self.let_go(inode);
+        }
         if inode.is_dead() && inode.is_file() {
             self.discard(inode);
             self.retire(inode);
@@ -126,10 +136,6 @@ impl FileSystem {
                 && let Some(_io) = inode.io.try_write()
             {
                 let _ = self.settle_held(inode, &opened);
-            }
-            // A sync is yet to say what cannot be written.
-            if !inode.state().changed {
-                self.let_go(inode);
             }
             self.close_idle(inode);
         }
@@ -184,8 +190,7 @@ impl FileSystem {
             }
         }
         // Those that are left are in use: the next look waits for many more.
-        let crowd = self.active().len().max(self.most_open / 2) + self.most_open / 2;
-        self.crowd.store(crowd, Ordering::Relaxed);
+        self.crowd.store(self.crowd_after(), Ordering::Relaxed);
     }
 
     /// Gives inodes up while there are more than the budget allows: idle ones, and then those that the kernel knows but has not

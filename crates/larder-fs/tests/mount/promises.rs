@@ -551,6 +551,18 @@ fn a_write_that_takes_a_right_finds_what_others_changed() {
 
 #[test]
 fn what_the_kernel_opens_by_itself_is_not_asked_for() {
+    let release = rustix::system::uname()
+        .release()
+        .to_string_lossy()
+        .into_owned();
+    let mut numbers = release
+        .split(|c: char| !c.is_ascii_digit())
+        .map(str::parse::<u32>);
+    let release: [_; 3] = std::array::from_fn(|_| numbers.next().and_then(Result::ok));
+    if release < [6, 18, 10].map(Some) {
+        eprintln!("skipped: it needs Linux 6.18.10");
+        return;
+    }
     let Some(mounted) = mounted(opened_by_the_kernel) else {
         return;
     };
