@@ -139,6 +139,12 @@ pub trait Policy: Erased + Send + 'static {
         let _ = frame;
     }
 
+    /// It keeps frames that may not leave in their turn apart by itself, and looks at each of them rarely. An owner does not
+    /// [park](Self::park) what is only dirty then: this would change what the rule decides.
+    fn keeps_apart(&self) -> bool {
+        false
+    }
+
     /// A frame's block is another one from now on, with the same contents: an owner renumbers its blocks.
     fn rekey(&mut self, frame: Frame, block: Block) {
         let _ = (frame, block);
@@ -265,6 +271,10 @@ impl Policy for Box<dyn Policy> {
 
     fn unpark(&mut self, frame: Frame) {
         (**self).unpark(frame);
+    }
+
+    fn keeps_apart(&self) -> bool {
+        (**self).keeps_apart()
     }
 
     fn rekey(&mut self, frame: Frame, block: Block) {

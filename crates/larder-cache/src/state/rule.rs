@@ -1,8 +1,6 @@
 //! A rule as the cache has it: chosen by name while the program runs, and called once for many uses. What a miss asks
 //! is compiled for each rule, so that the rule asks back without a virtual call for each frame.
 
-use core::any::TypeId;
-
 use super::epoch_clock::Marks;
 use super::eviction::Victims;
 use crate::key::Key;
@@ -59,10 +57,6 @@ pub(crate) trait CacheRule: Policy {
         slot_of: Option<&[u32]>,
     ) -> bool;
 
-    /// It keeps frames that may not leave in their turn apart by itself, and looks at each of them rarely. To park them would change what
-    /// it decides: [`Adaptive`] shares out the frames that are not parked, and asks for writes of those that wait for long.
-    fn keeps_apart(&self) -> bool;
-
     /// How many frames must leave before one more comes in.
     fn over(&self) -> usize;
 
@@ -102,10 +96,6 @@ impl<P: Policy> CacheRule for P {
             }
         }
         self.unsettled()
-    }
-
-    fn keeps_apart(&self) -> bool {
-        TypeId::of::<P>() == TypeId::of::<Adaptive>()
     }
 
     fn over(&self) -> usize {

@@ -1,8 +1,9 @@
 //! Simulations of the experts' settings in miniature, on a sample of the blocks.
 
 use super::super::{FrameState, PolicyError};
+use super::counts::Counts;
 use super::duel::Duel;
-use super::knobs::{AS_LRU, COUNT, EXPERTS, Expert};
+use super::knobs::{AS_LRU, BY_FREQUENCY, COUNT, EXPERTS, Expert};
 use super::queues::{Fifos, Lists, QueuesOver, Recency};
 use larder_base::table::table;
 
@@ -74,6 +75,8 @@ pub(super) struct Miniatures {
     /// By entry: the words of the experts. One more than there are entries, for the lanes behind the last one.
     words: Vec<[u16; COUNT]>,
     reach: Reach,
+    /// Arrivals at the expert by frequency.
+    counts: Counts,
     duel: Duel,
     /// By the experts that hit, a bit each.
     accesses: [u64; 1 << COUNT],
@@ -92,9 +95,17 @@ impl<L: Lists> Miniature<L> {
         })
     }
 
-    /// A use of the block of an entry, in which this expert has this word, and which it may change as well as those of other blocks.
+    /// A use of the block of an entry, in which this expert has this word, and which it may change as well as those of other blocks. If the
+    /// block comes, this is how often it did.
     #[inline]
-    fn access(&mut self, expert: usize, entry: usize, word: &mut u16, others: &mut [[u16; COUNT]]) {
+    fn access(
+        &mut self,
+        expert: usize,
+        entry: usize,
+        word: &mut u16,
+        others: &mut [[u16; COUNT]],
+        count: u8,
+    ) {
         let queues = &mut self.queues;
         if *word & IN != 0 {
             return queues.touch(u32::from(*word & !IN));
@@ -114,6 +125,9 @@ impl<L: Lists> Miniature<L> {
             return;
         };
         queues.insert(frame, returns, false);
+        if expert == BY_FREQUENCY {
+            queues.set_count(frame, count);
+        }
         self.holds[frame as usize] = entry as u16;
         *word = IN | frame as u16;
     }
@@ -143,11 +157,12 @@ impl Miniatures {
         let sets = frames.next_power_of_two();
         let fifo = |expert: usize| Miniature::new(&EXPERTS[expert], frames, capacity);
         Ok(Self {
-            fifos: [fifo(0)?, fifo(1)?, fifo(2)?, fifo(3)?],
+            fifos: [fifo(0)?, fifo(1)?, fifo(2)?, fifo(3)?, fifo(BY_FREQUENCY)?],
             lru: Miniature::new(&EXPERTS[AS_LRU], frames, capacity)?,
             tags: table(sets, [0; WAYS])?,
             words: table(sets * WAYS + 1, [0; COUNT])?,
             reach: Reach::new(),
+            counts: Counts::new(frames)?,
             duel: Duel::new(frames),
             accesses: [0; 1 << COUNT],
             lost: 0,
@@ -168,11 +183,15 @@ impl Miniatures {
         let add = |hits, word| hits << 1 | u8::from(word & IN != 0);
         let hits = words.into_iter().rev().fold(0, add);
         let [first @ .., last] = &mut words;
+        let count = match (hits >> BY_FREQUENCY) & 1 {
+            0 => self.counts.add(tag),
+            _ => 0,
+        };
         for (expert, (fifo, word)) in self.fifos.iter_mut().zip(first).enumerate() {
-            fifo.access(expert, entry, word, &mut self.words);
+            fifo.access(expert, entry, word, &mut self.words, count);
             self.reach.set(expert, fifo.queues.reach());
         }
-        self.lru.access(AS_LRU, entry, last, &mut self.words);
+        self.lru.access(AS_LRU, entry, last, &mut self.words, 0);
         self.reach.set(AS_LRU, self.lru.queues.reach());
         self.words[entry] = words;
         self.accesses[usize::from(hits)] += 1;
@@ -236,6 +255,7 @@ impl Miniatures {
     pub(super) fn bytes(&self) -> usize {
         self.fifos.iter().map(Miniature::bytes).sum::<usize>()
             + self.lru.bytes()
+            + self.counts.bytes()
             + self.tags.capacity() * size_of::<[u32; WAYS]>()
             + self.words.capacity() * size_of::<[u16; COUNT]>()
     }

@@ -1,6 +1,7 @@
 //! The rule that tunes itself: two queues with ghosts and a correlation window, with the proportions that do best in miniature
 //! on a sample of the same blocks.
 
+mod counts;
 mod duel;
 mod first;
 mod ghosts;
@@ -19,7 +20,8 @@ use super::{
     Admission, Arrival, Block, Frame, FrameState, Frames, Policy, PolicyError, Reason, Shadow,
     Touch,
 };
-use knobs::EXPERTS;
+use counts::Counts;
+use knobs::{BY_FREQUENCY, EXPERTS};
 use late::LateMiniatures;
 use queues::{Border, Queues};
 use sample::Sample;
@@ -27,16 +29,19 @@ use tags::Tags;
 
 /// Set in an admission: the block comes back from the ghosts and belongs to the main queue.
 const RETURNS: u64 = 1;
+/// Above these bits of an admission is how often the block came.
+const COUNT_SHIFT: u32 = 1;
 
 /// The default rule. It has no parameters to set.
 ///
 /// New blocks wait in a small FIFO; those that are used again after the first half of it go to the main queue, a CLOCK with two
 /// bits, and so do those that come back soon after they left (S3-FIFO, SOSP 2023; 2Q, VLDB 1994; the window in which
-/// correlated touches do not count is that of Clock2Q+, arXiv 2511.21958). How large the small queue is, how long a block that
-/// left is remembered, and whether one that comes back must show that it is used more often than what it would replace (as in
-/// LIRS, SIGMETRICS 2002; loops need it), is no constant: five settings run in miniature beside the cache, each with 128 to 2048
-/// frames and the corresponding share of the blocks (SHARDS, FAST 2015). One of them is LRU. The cache takes over a setting that does
-/// better than its own by more than chance and by more than the move costs.
+/// correlated touches do not count is that of Clock2Q+, arXiv 2511.21958). Three things are no constants: how large the small queue is,
+/// how long a block that left is remembered, and what one must show to stay instead of another. Nothing; that it is used more
+/// often, as in LIRS (SIGMETRICS 2002), which loops need; or that it came more often, as in W-TinyLFU (ACM ToS 2017). Six
+/// settings run in miniature beside the cache, each with 128 to 2048 frames and the corresponding share of the blocks (SHARDS,
+/// FAST 2015). One of them is LRU. The cache takes over a setting that does better than its own by more than chance and by more than
+/// the move costs.
 ///
 /// Against LRU little can be lost. When the cache itself is half a miss a frame behind LRU in miniature, LRU rules for a time that
 /// doubles with each such fall, until enough is won elsewhere. So a run of u uses a frame has at most 2 + 1.5 log2(u) misses a
@@ -59,11 +64,15 @@ const RETURNS: u64 = 1;
 /// A use that does not change the queues is shown to the miniatures once between two arrivals: repeated uses without an arrival say
 /// nothing about how long a block must be kept, and cost nothing.
 ///
-/// 9 bytes a frame in caches of less than 64 Ki frames and 11 in larger ones, half a byte for the ghosts that there may be, and 22
-/// to 360 KiB for the miniatures, of which the larger belong to caches of 64 Ki frames and more. They are made when more sampled
+/// The expert by frequency counts in a sketch how often blocks come, and not how often they are used: so its hits cost what others'
+/// do. A block keeps the count with which it came. The sketch is made when this expert first rules. It has 8 to 16 bytes a frame in
+/// caches of up to 4096 frames, and 2 to 4 in those of more than 16 Ki; the count is one byte more.
+///
+/// 9 bytes a frame in caches of less than 64 Ki frames and 11 in larger ones, half a byte for the ghosts that there may be, and 28
+/// to 440 KiB for the miniatures, of which the larger belong to caches of 64 Ki frames and more. They are made when more sampled
 /// uses have been seen than half as many as each has frames: before, nothing could follow from them. A hit is two stores into the
 /// frame's state and stamp when these change, under LRU a list move; one hit in 32 (one in
-/// n/2048 in the largest caches, one in n/128 in those of less than 4096 frames, every one up to 128) is also five looks into the
+/// n/2048 in the largest caches, one in n/128 in those of less than 4096 frames, every one up to 128) is also six looks into the
 /// miniatures.
 ///
 /// ```
@@ -80,6 +89,8 @@ const RETURNS: u64 = 1;
 pub struct Adaptive {
     queues: Queues,
     sample: Sample,
+    /// Made when the expert by frequency first rules.
+    counts: Option<Counts>,
     tags: Tags,
     miniatures: LateMiniatures,
     /// Of the small queue, when it was last asked whether it moved.
@@ -106,6 +117,7 @@ impl Adaptive {
         let sample = Sample::new(frames);
         Ok(Self {
             queues: Queues::new(frames, EXPERTS[0].knobs(frames))?,
+            counts: None,
             tags: tags(&sample, frames)?,
             miniatures: LateMiniatures::new(sample.frames(), frames),
             border: Border::default(),
@@ -125,9 +137,30 @@ impl Adaptive {
             own => own,
         };
         if let Some(expert) = self.miniatures.access(tag, own) {
+            if expert == BY_FREQUENCY && self.counts.is_none() {
+                self.begin_to_count();
+            }
             self.queues
                 .set(EXPERTS[expert].knobs(self.queues.capacity()));
         }
+    }
+
+    /// What is in counts as if it had come once. Without memory every block does.
+    fn begin_to_count(&mut self) {
+        if let Ok(counts) = Counts::new(self.queues.capacity())
+            && self.queues.begin_to_count().is_ok()
+        {
+            self.counts = Some(counts);
+        }
+    }
+
+    /// How often a block that comes did lately.
+    #[inline(never)]
+    fn count(&mut self, block: Block) -> u64 {
+        let hash = self.sample.hash(block);
+        self.counts
+            .as_mut()
+            .map_or(0, |counts| counts.add(hash).into())
     }
 
     /// A use of the block in a sampled frame. One that tells the queues nothing is shown to the miniatures once between two arrivals:
@@ -159,21 +192,31 @@ impl Policy for Adaptive {
 
     fn miss(&mut self, block: Block, shadow: Option<Shadow>, reason: Reason) -> Admission {
         let returns = shadow.is_some_and(|shadow| self.queues.returns(shadow.get() as u32));
+        let tag = self.sample.tag(block);
         if reason != Reason::Readahead
-            && let Some(tag) = self.sample.tag(block)
+            && let Some(tag) = tag
         {
             match self.queues.is_confined() {
                 true => self.excused = (self.excused + 1).min(self.sample.frames()),
                 false => self.learn(tag, Some(false)),
             }
         }
-        Admission(if returns { RETURNS } else { 0 })
+        let count = match self.counts.is_some() {
+            true => self.count(block),
+            false => 0,
+        };
+        Admission((count << COUNT_SHIFT) | (u64::from(returns) * RETURNS))
     }
 
     fn insert(&mut self, frame: Frame, arrival: Arrival) {
         let returns = arrival.admission.0 & RETURNS != 0;
         let unused = arrival.reason == Reason::Readahead;
         self.queues.insert(frame, returns, unused);
+        if self.counts.is_some() {
+            // One that no miss was told of has come once.
+            let count = (arrival.admission.0 >> COUNT_SHIFT) as u8;
+            self.queues.set_count(frame, count.max(1));
+        }
         if let Some(tag) = self.sample.tag(arrival.block) {
             // The miss was shown.
             let shown = self.queues.came().wrapping_sub(u32::from(unused));
@@ -254,6 +297,11 @@ impl Policy for Adaptive {
         self.queues.unpark(frame);
     }
 
+    /// It shares out the frames that are not parked, and asks for writes of those that wait for long.
+    fn keeps_apart(&self) -> bool {
+        true
+    }
+
     fn invalidate(&mut self, frame: Frame) -> Option<Shadow> {
         let out = self.queues.invalidate(frame);
         if out.sampled {
@@ -270,6 +318,8 @@ impl Policy for Adaptive {
         self.queues.resize(frames)?;
         self.queues.forget_samples();
         (self.sample, self.miniatures, self.tags) = (sample, miniatures, tags);
+        self.counts = None;
+        self.queues.forget_counts();
         self.excused = 0;
         self.queues.set(EXPERTS[0].knobs(frames));
         Ok(())
@@ -281,7 +331,8 @@ impl Policy for Adaptive {
     }
 
     fn bytes(&self) -> usize {
-        self.queues.bytes() + self.tags.bytes() + self.miniatures.bytes()
+        let counts = self.counts.as_ref().map_or(0, Counts::bytes);
+        self.queues.bytes() + counts + self.tags.bytes() + self.miniatures.bytes()
     }
 
     fn explain(&self) -> Vec<(&'static str, f64)> {

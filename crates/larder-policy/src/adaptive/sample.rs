@@ -40,6 +40,11 @@ impl Sample {
         let hash = mix(block.0);
         (hash & u64::from(u32::MAX) < self.below).then_some((hash >> 32) as u32)
     }
+
+    /// Of any block: what its name would be if it were sampled.
+    pub(super) fn hash(&self, block: Block) -> u32 {
+        (mix(block.0) >> 32) as u32
+    }
 }
 
 /// A bijection of 64 bits whose every output bit depends on all input bits (finaliser of MurmurHash3, Appleby 2011).

@@ -1,4 +1,4 @@
-//! A model of the default rule as a whole, from its description: the queues in vectors, the five settings in miniature beside
+//! A model of the default rule as a whole, from its description: the queues in vectors, the six settings in miniature beside
 //! it, and the comparison that chooses among them. Nothing is shared with the rule; the finaliser of MurmurHash3, which says whether
 //! a block is in the sample and in which set of the miniatures' directory it stands, is written again here. The model is for caches of
 //! up to 256 frames, whose settings have as many ghosts a frame as those of their miniatures.
@@ -6,6 +6,48 @@
 use super::drive::{Arrival, Naive, Victim};
 use super::proportions::{Queues, SETTINGS, Setting};
 use std::collections::{HashMap, HashSet};
+
+/// The places of two settings.
+const FREQUENCY: usize = 4;
+const LRU: usize = 5;
+
+/// How often blocks came, in two counters each of up to 15, by place. For each frame there is a row of sixteen; a block's two are in one
+/// row, and the lesser of them is right. Each row is halved once in eight arrivals a frame, one after the other.
+struct Counts {
+    rows: Vec<[u8; 16]>,
+    arrivals: usize,
+    period: usize,
+}
+
+impl Counts {
+    fn new(frames: usize) -> Self {
+        let rows = frames.next_power_of_two().max(8);
+        Self {
+            rows: vec![[0; 16]; rows],
+            arrivals: 0,
+            period: (8 * frames / rows).max(1),
+        }
+    }
+
+    fn add(&mut self, block: u64) -> u8 {
+        let mixed = (hash(block) >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let rows = self.rows.len();
+        let row = &mut self.rows[(mixed >> 32) as usize % rows];
+        let places = [mixed >> 26, mixed >> 23].map(|bits| bits as usize % 8);
+        let places = [places[0], places[1] + 8];
+        let count = places.map(|place| row[place]).into_iter().min().unwrap();
+        let count = (count + 1).min(15);
+        for place in places {
+            row[place] = row[place].max(count);
+        }
+        self.arrivals += 1;
+        if self.arrivals.is_multiple_of(self.period) {
+            let next = (self.arrivals / self.period - 1) % rows;
+            self.rows[next].iter_mut().for_each(|count| *count /= 2);
+        }
+        count
+    }
+}
 
 /// What a setting's miniature knows of a block.
 #[derive(Clone, Copy, PartialEq)]
@@ -18,12 +60,12 @@ enum Word {
 #[derive(Clone, Copy)]
 struct Entry {
     block: u64,
-    words: [Word; 5],
+    words: [Word; 6],
 }
 
 const EMPTY: Entry = Entry {
     block: 0,
-    words: [Word::Nothing; 5],
+    words: [Word::Nothing; 6],
 };
 
 impl Entry {
@@ -41,18 +83,19 @@ fn sampled_frames(capacity: usize) -> usize {
     capacity.min(128)
 }
 
-/// The five settings, each over so many frames, and what was compared.
+/// The six settings, each over so many frames, and what was compared.
 struct Miniatures {
     queues: Vec<Queues>,
     /// By setting and frame: the entry of the block in it.
     holds: Vec<HashMap<u32, usize>>,
     /// Sets of eight.
     entries: Vec<Entry>,
+    counts: Counts,
     uses: usize,
     frames: usize,
     /// Hits of the second where the first had none, less the contrary; and how often they differed.
-    lead: [[f64; 5]; 5],
-    differ: [[f64; 5]; 5],
+    lead: [[f64; 6]; 6],
+    differ: [[f64; 6]; 6],
     compared: u32,
     ruling: usize,
     switches: u64,
@@ -81,12 +124,13 @@ impl Miniatures {
     fn new(frames: usize) -> Self {
         Self {
             queues: SETTINGS.map(|setting| Queues::new(frames, setting)).into(),
-            holds: vec![HashMap::new(); 5],
+            holds: vec![HashMap::new(); 6],
             entries: vec![EMPTY; frames.next_power_of_two() * 8],
+            counts: Counts::new(frames),
             uses: 0,
             frames,
-            lead: [[0.0; 5]; 5],
-            differ: [[0.0; 5]; 5],
+            lead: [[0.0; 6]; 6],
+            differ: [[0.0; 6]; 6],
             compared: 0,
             ruling: 0,
             switches: 0,
@@ -125,8 +169,12 @@ impl Miniatures {
             }
         }
         let entry = self.entry(block)?;
-        let hits: Vec<bool> = (0..5)
-            .map(|expert| self.access_one(expert, entry))
+        let count = match self.entries[entry].words[FREQUENCY] {
+            Word::In(_) => 0,
+            _ => self.counts.add(block),
+        };
+        let hits: Vec<bool> = (0..6)
+            .map(|expert| self.access_one(expert, entry, count))
             .collect();
         self.compare(&hits, own)
     }
@@ -155,7 +203,7 @@ impl Miniatures {
         falls
     }
 
-    fn access_one(&mut self, expert: usize, entry: usize) -> bool {
+    fn access_one(&mut self, expert: usize, entry: usize, count: u8) -> bool {
         let queues = &mut self.queues[expert];
         let returns = match self.entries[entry].words[expert] {
             Word::In(frame) => {
@@ -175,15 +223,17 @@ impl Miniatures {
             self.entries[left].words[expert] = ghost.map_or(Word::Nothing, Word::Ghost);
         }
         queues.insert(frame, returns, false);
+        queues.set_count(frame, count);
         self.holds[expert].insert(frame, entry);
         self.entries[entry].words[expert] = Word::In(frame);
         false
     }
 
-    /// After 64 uses: a lead of more than one deviation, a tenth of a miss for each frame that the border moves (to LRU three), and two.
+    /// After 64 uses: a lead of more than one deviation, a tenth of a miss for each frame that the border moves (to LRU three),
+    /// a tenth for each frame where blocks are counted from then on, and two.
     /// What is counted halves in 16 uses a frame, but not sooner than in 4000.
     fn compare(&mut self, hits: &[bool], own: Option<bool>) -> Option<Setting> {
-        for (loser, winner) in (0..25).map(|pair| (pair / 5, pair % 5)) {
+        for (loser, winner) in (0..36).map(|pair| (pair / 6, pair % 6)) {
             if !hits[loser] && hits[winner] {
                 self.lead[loser][winner] += 1.0;
                 self.lead[winner][loser] -= 1.0;
@@ -191,17 +241,17 @@ impl Miniatures {
                 self.differ[winner][loser] += 1.0;
             }
         }
-        if self.falls(hits[4], own) {
-            for other in 0..5 {
-                self.lead[4][other] = self.lead[4][other].min(0.0);
-                self.lead[other][4] = self.lead[other][4].max(0.0);
+        if self.falls(hits[LRU], own) {
+            for other in 0..6 {
+                self.lead[LRU][other] = self.lead[LRU][other].min(0.0);
+                self.lead[other][LRU] = self.lead[other][LRU].max(0.0);
             }
-            if self.ruling == 4 {
+            if self.ruling == LRU {
                 return None;
             }
-            self.ruling = 4;
+            self.ruling = LRU;
             self.switches += 1;
-            return Some(SETTINGS[4]);
+            return Some(SETTINGS[LRU]);
         }
         self.compared += 1;
         if !self.compared.is_multiple_of(64) {
@@ -212,11 +262,15 @@ impl Miniatures {
         let enough = |&expert: &usize| {
             let moved = (mine - SETTINGS[expert].0 as f64).abs() / 1000.0;
             let chance = self.differ[self.ruling][expert].sqrt();
-            let cost = if expert == 4 { 0.3 } else { 0.1 };
-            leads[expert] > chance + cost * moved * self.frames as f64 + 2.0
+            let cost = match expert {
+                LRU => 0.3 * moved,
+                FREQUENCY => 0.1 * moved + 0.1,
+                _ => 0.1 * moved,
+            };
+            leads[expert] > chance + cost * self.frames as f64 + 2.0
         };
         // Of equal leads the first.
-        let better = (0..5)
+        let better = (0..6)
             .filter(|expert| self.guard.held == 0 && enough(expert))
             .rev()
             .max_by(|&a, &b| leads[a].total_cmp(&leads[b]));
@@ -234,6 +288,8 @@ impl Miniatures {
 pub(crate) struct Adaptive {
     queues: Queues,
     miniatures: Miniatures,
+    /// From when frequency first rules.
+    counts: Option<Counts>,
     capacity: usize,
     /// The blocks whose uses the miniatures see, by frame.
     shown: HashMap<u32, u64>,
@@ -257,6 +313,9 @@ impl Adaptive {
         if self.is_sampled(block)
             && let Some(setting) = self.miniatures.access(block, own)
         {
+            if setting.4 && self.counts.is_none() {
+                self.counts = Some(Counts::new(self.capacity));
+            }
             self.queues.set(setting);
         }
     }
@@ -268,6 +327,7 @@ impl Naive for Adaptive {
         Self {
             queues: Queues::new(capacity, SETTINGS[0]),
             miniatures: Miniatures::new(sampled_frames(capacity)),
+            counts: None,
             capacity,
             shown: HashMap::new(),
             seen: HashSet::new(),
@@ -278,7 +338,8 @@ impl Naive for Adaptive {
         if !ahead {
             self.learn(block, Some(false));
         }
-        returns.into()
+        let count = self.counts.as_mut().map_or(0, |counts| counts.add(block));
+        u64::from(returns) + 2 * u64::from(count)
     }
     fn insert(&mut self, frame: u32, arrival: Arrival) {
         if self.is_sampled(arrival.block) {
@@ -289,7 +350,11 @@ impl Naive for Adaptive {
             self.seen.insert(frame);
         }
         self.queues
-            .insert(frame, arrival.decision == 1, arrival.ahead);
+            .insert(frame, arrival.decision % 2 == 1, arrival.ahead);
+        if self.counts.is_some() {
+            let count = (arrival.decision / 2) as u8;
+            self.queues.set_count(frame, count.max(1));
+        }
     }
     fn touch(&mut self, frame: u32, _: u32) {
         // What waits may have been read ahead, of which the miniatures know nothing.
@@ -315,6 +380,7 @@ impl Naive for Adaptive {
     fn resize(&mut self, capacity: usize) {
         self.queues.resize(capacity);
         self.miniatures = Miniatures::new(sampled_frames(capacity));
+        self.counts = None;
         self.capacity = capacity;
         self.shown.clear();
     }

@@ -3,16 +3,17 @@
 use super::drive::Victim;
 use std::collections::{HashMap, VecDeque};
 
-/// Thousandths for the small queue, thousandths remembered, how many small caches remember at least, but at most four times their frames, and whether a block that comes back must win against the oldest. A small
+/// Thousandths for the small queue, thousandths remembered, how many small caches remember at least, but at most four times their frames, whether a block that comes back must win against the oldest, and whether a new one must have come more often. A small
 /// queue of all frames is in the order of the last use.
-pub(crate) type Setting = (usize, usize, usize, bool);
+pub(crate) type Setting = (usize, usize, usize, bool, bool);
 
-pub(crate) const SETTINGS: [Setting; 5] = [
-    (100, 900, 1024, true),
-    (250, 900, 0, false),
-    (20, 2000, 1024, false),
-    (10, 900, 0, true),
-    (1000, 900, 0, false),
+pub(crate) const SETTINGS: [Setting; 6] = [
+    (100, 900, 1024, true, false),
+    (250, 900, 0, false, false),
+    (20, 2000, 1024, false, false),
+    (10, 900, 0, true, false),
+    (10, 900, 1024, false, true),
+    (1000, 900, 0, false, false),
 ];
 
 /// In the main queue uses are counted up to this.
@@ -32,6 +33,10 @@ struct Page {
 /// what was read ahead and not used yet, and of what could not leave in its turn.
 pub(crate) struct Queues {
     first: VecDeque<Page>,
+    /// A setting that counts has ruled: what is in `first` has not been used since it left the small queue, or the main one.
+    probation: bool,
+    /// By frame: how often its block had come; once where nothing was noted.
+    counts: HashMap<u32, u8>,
     /// None left yet.
     fills: bool,
     /// How many were to leave.
@@ -64,6 +69,8 @@ impl Queues {
     pub(crate) fn new(capacity: usize, setting: Setting) -> Self {
         Self {
             first: VecDeque::new(),
+            probation: false,
+            counts: HashMap::new(),
             fills: true,
             leaving: 0,
             against: 0,
@@ -135,11 +142,15 @@ impl Queues {
             return false;
         }
         self.ghosts.retain(|&other| other != ghost);
+        if self.setting.4 {
+            return false;
+        }
         let would_be_here = self.left - ghost < self.capacity as u64;
         let stayed = self.stayed.get(&(ghost / self.long)) == Some(&true);
-        if !self.first.is_empty() && would_be_here {
+        let waits = !self.first.is_empty() && !self.probation;
+        if waits && would_be_here {
             self.against += i64::from(stayed);
-        } else if !self.first.is_empty() && self.setting.3 && !self.parted {
+        } else if waits && self.setting.3 && !self.parted {
             return false;
         }
         let large = self.main.len() + self.waiting.len() + self.target();
@@ -224,7 +235,7 @@ impl Queues {
         if self.is_lru() && !self.waits(frame) {
             let first = self.first.iter().find(|page| page.frame == frame);
             let told = first.is_some_and(|page| page.uses == 0 && page.since <= self.leaving);
-            self.against -= i64::from(told);
+            self.against -= i64::from(told && !self.probation);
             self.renew(frame);
             return false;
         }
@@ -236,10 +247,11 @@ impl Queues {
             page.since = left;
             page.uses = (page.uses + 1).min(MOST_USES);
         }
-        let late = |page: &&mut Page| this(page) && came - page.since >= window;
+        let late = |page: &&mut Page| this(page) && came.wrapping_sub(page.since) >= window;
         if let Some(page) = self.first.iter_mut().find(late) {
             changed = page.uses < MOST_USES;
-            self.against -= i64::from(page.uses == 0 && page.since <= self.leaving);
+            let told = page.uses == 0 && page.since <= self.leaving;
+            self.against -= i64::from(told && !self.probation);
             page.uses = (page.uses + 1).min(MOST_USES);
         }
         if let Some(page) = self.small.iter_mut().find(late) {
@@ -257,6 +269,9 @@ impl Queues {
     /// The block that leaves, and its number among the ghosts unless it left from the main queue. A block that may not leave in its
     /// turn waits; each waiting block is asked once.
     pub(crate) fn evict(&mut self, unpinned: &dyn Fn(u32) -> bool) -> Option<Victim> {
+        if self.setting.4 {
+            self.overflow();
+        }
         self.fills = false;
         self.leaving += 1;
         let period = (self.left + 1) / self.long;
@@ -268,7 +283,7 @@ impl Queues {
         // Once the first blocks had to leave, no block joins them.
         let stayed = self.stayed.values().all(|&stayed| stayed) && !self.parted;
         self.parted = !stayed;
-        if stayed && !self.first.is_empty() && self.small.len() > self.target() {
+        if stayed && !self.probation && !self.first.is_empty() && self.small.len() > self.target() {
             self.first.extend(self.small.pop_front());
         }
         let patience = (self.capacity as u64 / 4).max(1);
@@ -285,6 +300,15 @@ impl Queues {
                 asked += 1;
                 continue;
             }
+            if self.setting.4 {
+                let (frame, from_small) = self.least()?;
+                match (unpinned(frame), from_small) {
+                    (false, _) => self.wait(frame, true),
+                    (true, true) => return Some(self.ghost_of(frame)),
+                    (true, false) => return Some((frame, None)),
+                }
+                continue;
+            }
             if self.is_lru() {
                 // What was not used since LRU rules, and then the oldest.
                 let oldest = self.main.pop_front().map(|page| (page, true));
@@ -298,7 +322,8 @@ impl Queues {
                 }
                 continue;
             }
-            let from_first = !self.stayed[&period] || self.small.len() < self.target();
+            let leaves = !self.probation && !self.stayed[&period];
+            let from_first = leaves || self.small.len() < self.target();
             if let Some(page) = self.first.pop_front_if(|_| from_first) {
                 match page.uses {
                     1.. => self.enter_main(page.frame),
@@ -326,6 +351,68 @@ impl Queues {
         }
     }
 
+    /// How often the block of a frame had come.
+    pub(crate) fn set_count(&mut self, frame: u32, count: u8) {
+        self.counts.insert(frame, count);
+    }
+
+    fn count(&self, page: &Page) -> u8 {
+        self.counts.get(&page.frame).copied().unwrap_or(1)
+    }
+
+    /// Of a small queue that is too long two go to the probation.
+    fn overflow(&mut self) {
+        self.probation = true;
+        for _ in 0..2 {
+            if self.small.len() > self.target() {
+                let page = self.small.pop_front().unwrap();
+                self.enter_probation(page);
+            }
+        }
+    }
+
+    /// The newest there, of which every use counts.
+    fn enter_probation(&mut self, page: Page) {
+        let since = self.came.wrapping_sub(self.capacity as u64);
+        self.first.push_back(Page { since, ..page });
+    }
+
+    /// Where blocks are counted: the oldest of the small queue or of the probation, whichever came less often, and whether it was the
+    /// former. If it is the latter, the former goes to the probation.
+    fn least(&mut self) -> Option<(u32, bool)> {
+        if self.first.is_empty() && self.main.is_empty() {
+            return Some((self.small.pop_front()?.frame, true));
+        }
+        // Used blocks leave the probation, of which four fifths of what is behind the small queue are protected.
+        let most = (self.capacity - self.target()) * 4 / 5;
+        loop {
+            if self.first.is_empty() || self.main.len() > most {
+                let Some(mut page) = self.main.pop_front() else {
+                    break;
+                };
+                if page.uses == 0 {
+                    self.enter_probation(page);
+                } else {
+                    page.uses -= 1;
+                    self.main.push_back(page);
+                }
+            } else if let Some(page) = self.first.pop_front_if(|page| page.uses > 0) {
+                self.enter_main(page.frame);
+            } else {
+                break;
+            }
+        }
+        if self.small.len() >= self.target() {
+            let mut newcomer = self.small.pop_front().unwrap();
+            if self.count(&newcomer) <= self.count(&self.first[0]) {
+                return Some((newcomer.frame, true));
+            }
+            newcomer.uses = 0;
+            self.enter_probation(newcomer);
+        }
+        Some((self.first.pop_front()?.frame, false))
+    }
+
     /// One leaves and is remembered.
     fn ghost_of(&mut self, frame: u32) -> Victim {
         self.left += 1;
@@ -347,6 +434,7 @@ impl Queues {
     pub(crate) fn resize(&mut self, capacity: usize) {
         self.capacity = capacity;
         self.ghosts.clear();
+        self.counts.clear();
         self.stayed.clear();
         self.period = None;
         self.set(SETTINGS[0]);

@@ -23,6 +23,11 @@ pub(in super::super) trait Lists: Sized {
 
     fn set_stamp(&mut self, frame: Frame, stamp: u32);
 
+    /// How often the block of a frame had come.
+    fn count(&self, frame: Frame) -> u8;
+
+    fn set_count(&mut self, frame: Frame, count: u8);
+
     /// Frames of a queue, parked ones among them.
     fn len(&self, queue: u8) -> usize;
 
@@ -79,6 +84,8 @@ pub(in super::super) struct LinkedLists {
     links: ShortLinks,
     queues: [List; 4],
     state: Vec<u8>,
+    /// Empty until blocks are counted.
+    count: Vec<u8>,
     stamp: Vec<u32>,
 }
 
@@ -91,6 +98,7 @@ impl Lists for LinkedLists {
             links: ShortLinks::new(frames)?,
             queues: [const { List::new() }; 4],
             state: table(frames, 0)?,
+            count: Vec::new(),
             stamp: table(frames, 0)?,
         })
     }
@@ -113,6 +121,18 @@ impl Lists for LinkedLists {
     #[inline]
     fn set_stamp(&mut self, frame: Frame, stamp: u32) {
         self.stamp[frame as usize] = stamp;
+    }
+
+    #[inline]
+    fn count(&self, frame: Frame) -> u8 {
+        self.count.get(frame as usize).copied().unwrap_or(1)
+    }
+
+    #[inline]
+    fn set_count(&mut self, frame: Frame, count: u8) {
+        if let Some(place) = self.count.get_mut(frame as usize) {
+            *place = count;
+        }
     }
 
     #[inline]
@@ -158,7 +178,10 @@ impl Lists for LinkedLists {
     }
 
     fn bytes(&self) -> usize {
-        self.links.bytes() + self.state.capacity() + self.stamp.capacity() * size_of::<u32>()
+        self.links.bytes()
+            + self.state.capacity()
+            + self.count.capacity()
+            + self.stamp.capacity() * size_of::<u32>()
     }
 
     fn check(&self) -> Result<(), String> {
@@ -201,6 +224,15 @@ impl LinkedLists {
         self.queues[place(WAITS)].unpark(&mut self.links, frame);
     }
 
+    pub(super) fn begin_to_count(&mut self) -> Result<(), NoMemory> {
+        self.count = table(self.state.len(), 1)?;
+        Ok(())
+    }
+
+    pub(super) fn forget_counts(&mut self) {
+        self.count = Vec::new();
+    }
+
     pub(super) fn forget_samples(&mut self, sampled: u8) {
         self.state.iter_mut().for_each(|state| *state &= !sampled);
     }
@@ -219,6 +251,7 @@ struct Slot {
     /// The frame that came into the queue after this one.
     newer: u16,
     state: u8,
+    count: u8,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -252,6 +285,7 @@ impl Lists for Fifos {
             stamp: 0,
             newer: 0,
             state: 0,
+            count: 0,
         };
         Ok(Self {
             slots: table(frames, slot)?,
@@ -277,6 +311,16 @@ impl Lists for Fifos {
     #[inline]
     fn set_stamp(&mut self, frame: Frame, stamp: u32) {
         self.slots[frame as usize].stamp = stamp;
+    }
+
+    #[inline]
+    fn count(&self, frame: Frame) -> u8 {
+        self.slots[frame as usize].count
+    }
+
+    #[inline]
+    fn set_count(&mut self, frame: Frame, count: u8) {
+        self.slots[frame as usize].count = count;
     }
 
     #[inline]
@@ -309,10 +353,12 @@ impl Lists for Fifos {
 
     #[inline]
     fn push(&mut self, frame: Frame, queue: u8, state: u8, stamp: u32) {
-        self.slots[frame as usize] = Slot {
+        let slot = &mut self.slots[frame as usize];
+        *slot = Slot {
             stamp,
             newer: 0,
             state: state & !QUEUE | queue,
+            count: slot.count,
         };
         let queue = &mut self.queues[place(queue)];
         match queue.len {
@@ -384,6 +430,14 @@ impl Lists for Recency {
 
     #[inline]
     fn set_stamp(&mut self, _: Frame, _: u32) {}
+
+    #[inline]
+    fn count(&self, _: Frame) -> u8 {
+        0
+    }
+
+    #[inline]
+    fn set_count(&mut self, _: Frame, _: u8) {}
 
     #[inline]
     fn len(&self, queue: u8) -> usize {

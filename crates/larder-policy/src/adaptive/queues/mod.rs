@@ -22,7 +22,7 @@ const IN: u8 = 1 << 4;
 const QUEUE_SHIFT: u32 = 6;
 const QUEUE: u8 = 0b11 << QUEUE_SHIFT;
 const SMALL: u8 = 0;
-/// Came while the cache filled, and waits in a queue of its own.
+/// Came while the cache filled, and waits in a queue of its own. Under the expert by frequency this queue is the probation.
 const FIRST: u8 = 1 << QUEUE_SHIFT;
 const MAIN: u8 = 2 << QUEUE_SHIFT;
 /// Waits apart.
@@ -52,6 +52,12 @@ pub(super) type Border = (u32, u32, bool);
 /// A block that waits apart does so until a number of blocks equal to this part of the frames has come.
 const PATIENCE: usize = 4;
 
+/// Under the expert by frequency, blocks that were used in the probation take up to so many hundredths of what is behind the small
+/// queue (W-TinyLFU, ACM ToS 2017).
+const PROTECTED: usize = 80;
+/// When it begins to rule, so many blocks an eviction go from a small queue that is too long to the probation.
+const OVERFLOW: usize = 2;
+
 /// With more parked frames than this part the miniatures, in which all may leave, say nothing about the cache.
 const CONFINED: usize = 8;
 
@@ -71,6 +77,8 @@ pub(super) struct QueuesOver<L> {
     worth: First,
     /// None had to leave yet.
     fills: bool,
+    /// The expert by frequency has ruled: what is in the first queue was in its probation.
+    probation: bool,
     /// In the small queue and the first one.
     arrivals: u32,
     /// In the cache.
@@ -94,6 +102,7 @@ impl<L: Lists> QueuesOver<L> {
             worth: First::new(capacity, ghosts.numbers())?,
             ghosts,
             fills: true,
+            probation: false,
             arrivals: 0,
             came: 0,
             capacity,
@@ -144,7 +153,10 @@ impl<L: Lists> QueuesOver<L> {
         if !self.ghosts.take(at) {
             return false;
         }
-        if self.lists.len(FIRST) > 0 {
+        if self.knobs.frequency {
+            return false;
+        }
+        if self.lists.len(FIRST) > 0 && !self.probation {
             // Would it be here if the first blocks had left in its stead?
             let away = self.ghosts.evictions().wrapping_sub(at);
             if (away as usize) < self.room {
@@ -237,6 +249,12 @@ impl<L: Lists> QueuesOver<L> {
         }
     }
 
+    /// Notes how often a frame's block came to the cache.
+    #[inline]
+    pub(super) fn set_count(&mut self, frame: Frame, count: u8) {
+        self.lists.set_count(frame, count);
+    }
+
     /// A use.
     #[inline]
     pub(super) fn touch(&mut self, frame: Frame) {
@@ -258,7 +276,7 @@ impl<L: Lists> QueuesOver<L> {
         } else if state & USES != USES {
             let stamp = self.lists.stamp(frame);
             if self.arrivals.wrapping_sub(stamp) >= self.window {
-                if state & (QUEUE | USES) == FIRST {
+                if state & (QUEUE | USES) == FIRST && !self.probation {
                     self.worth.used(stamp);
                 }
                 self.lists.set_state(frame, state + 1);
@@ -287,14 +305,21 @@ impl<L: Lists> QueuesOver<L> {
     /// written if it is dirty.
     #[inline]
     pub(super) fn evict(&mut self, mut ask: impl FnMut(Frame, bool) -> FrameState) -> Option<Out> {
-        let first_leaves = self.lists.len(FIRST) > 0 && self.first_leaves();
+        let frequency = self.knobs.frequency;
+        if frequency {
+            self.overflow();
+        }
+        let first_leaves = !self.probation && self.lists.len(FIRST) > 0 && self.first_leaves();
         self.fills = false;
         let mut looks = match L::WAIT {
             true => self.lists.len(WAITS) - self.lists.parked(),
             false => 0,
         };
         loop {
-            let queue = self.next(first_leaves, looks > 0);
+            let queue = match frequency {
+                true => self.next_by_frequency(looks > 0),
+                false => self.next(first_leaves, looks > 0),
+            };
             let (frame, was) = self.lists.pop(queue)?;
             if was & USES != 0 && !self.is_lru() {
                 if queue == MAIN {
@@ -312,7 +337,8 @@ impl<L: Lists> QueuesOver<L> {
                 FrameState::Pinned => false,
             };
             if may_leave {
-                let ghost = (queue != MAIN).then(|| self.ghosts.push());
+                let remembered = queue != MAIN && !(frequency && queue == FIRST);
+                let ghost = remembered.then(|| self.ghosts.push());
                 return Some(Self::out(frame, was, ghost));
             }
             // Of those that wait each is looked at once, whenever it came.
@@ -349,6 +375,84 @@ impl<L: Lists> QueuesOver<L> {
             SMALL
         } else {
             MAIN
+        }
+    }
+
+    /// The small queue gives what is too much for the expert by frequency to the probation.
+    #[inline(never)]
+    fn overflow(&mut self) {
+        self.probation = true;
+        for _ in 0..OVERFLOW {
+            if self.lists.len(SMALL) > self.target
+                && let Some((frame, state)) = self.lists.pop(SMALL)
+            {
+                self.enter_probation(frame, state);
+            }
+        }
+    }
+
+    /// As the newest there, and the correlation window is over.
+    fn enter_probation(&mut self, frame: Frame, state: u8) {
+        let stamp = self.arrivals.wrapping_sub(self.capacity as u32);
+        self.lists.push(frame, FIRST, state, stamp);
+    }
+
+    /// What [`next`](Self::next) is under the expert by frequency: the oldest of the small queue leaves, or if it came more often than the
+    /// oldest of the probation, it goes there in its stead. The oldest frame of the queue counts as unused.
+    #[inline(never)]
+    fn next_by_frequency(&mut self, may_wait: bool) -> u8 {
+        let small = self.lists.len(SMALL);
+        let behind = self.lists.len(FIRST) + self.lists.len(MAIN);
+        if may_wait && (self.overdue() || small + behind == 0) {
+            return WAITS;
+        }
+        if behind == 0 {
+            return self.unused(SMALL);
+        }
+        self.judge_probation();
+        if small < self.target.max(1) {
+            return FIRST;
+        }
+        let newcomer = self.lists.oldest(SMALL);
+        if self.lists.count(newcomer) <= self.lists.count(self.lists.oldest(FIRST)) {
+            return self.unused(SMALL);
+        }
+        if let Some((frame, state)) = self.lists.pop(SMALL) {
+            self.enter_probation(frame, state & !USES);
+        }
+        FIRST
+    }
+
+    /// The queue, after the uses of its oldest frame are forgotten.
+    fn unused(&mut self, queue: u8) -> u8 {
+        let oldest = self.lists.oldest(queue);
+        if oldest != NONE {
+            let state = self.lists.state(oldest);
+            self.lists.set_state(oldest, state & !USES);
+        }
+        queue
+    }
+
+    /// Moves used blocks from the probation to the main queue, and from there what is too much and unused back, until the oldest of the probation
+    /// is unused. One is behind the small queue.
+    fn judge_probation(&mut self) {
+        let most = self.room.saturating_sub(self.target) * PROTECTED / 100;
+        loop {
+            if self.lists.len(FIRST) == 0 || self.lists.len(MAIN) > most {
+                let Some((frame, was)) = self.lists.pop(MAIN) else {
+                    return;
+                };
+                if was & USES == 0 {
+                    self.enter_probation(frame, was);
+                } else {
+                    let stamp = self.lists.stamp(frame);
+                    self.lists.push(frame, MAIN, was - 1, stamp);
+                }
+            } else if self.lists.state(self.lists.oldest(FIRST)) & USES == 0 {
+                return;
+            } else if let Some((frame, was)) = self.lists.pop(FIRST) {
+                self.enter_main(frame, was);
+            }
         }
     }
 
@@ -432,6 +536,15 @@ impl Queues {
         self.lists.set_state(frame, state | SAMPLED);
     }
 
+    /// From now on frames have counts; what is in has come once.
+    pub(super) fn begin_to_count(&mut self) -> Result<(), PolicyError> {
+        Ok(self.lists.begin_to_count()?)
+    }
+
+    pub(super) fn forget_counts(&mut self) {
+        self.lists.forget_counts();
+    }
+
     pub(super) fn forget_samples(&mut self) {
         self.lists.forget_samples(SAMPLED);
     }
@@ -442,7 +555,7 @@ impl Queues {
         if state & QUEUE == WAITS {
             return self.awaited_use(frame);
         }
-        if state & (QUEUE | USES) == FIRST {
+        if state & (QUEUE | USES) == FIRST && !self.probation {
             self.worth.used(self.lists.stamp(frame));
         }
         let uses = (state & USES).min(USES - 1) + 1;

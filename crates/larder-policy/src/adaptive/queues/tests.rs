@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use proptest::prelude::*;
 
-use super::super::knobs::Knobs;
+use super::super::knobs::{BY_FREQUENCY, COUNT, EXPERTS, Knobs};
 use super::{FIRST, Fifos, Lists, MAIN, Queues, QueuesOver, Recency, SMALL, WAITS};
 use crate::FrameState;
 
@@ -14,6 +14,7 @@ fn knobs(small: u32) -> Knobs {
         small,
         ghosts: 1000,
         contest: false,
+        frequency: false,
     }
 }
 
@@ -23,6 +24,7 @@ fn what_comes_back_soon_enough_goes_to_the_main_queue() {
         small: 100,
         ghosts: 500,
         contest: false,
+        frequency: false,
     };
     let mut core = Queues::new(10, knobs).unwrap();
     (0..10).for_each(|frame| core.insert(frame, false, false));
@@ -59,6 +61,7 @@ fn in_a_contest_the_newcomer_must_be_used_more_often() {
         small: 100,
         ghosts: 1000,
         contest: true,
+        frequency: false,
     };
     for (idle, admitted) in [(0, false), (20, true)] {
         let mut core = Queues::new(10, knobs).unwrap();
@@ -151,6 +154,7 @@ proptest! {
 /// Uses and arrivals in the queues of a miniature and in those of a cache in which every frame may leave.
 fn miniature_and_cache<L: Lists>(capacity: u32, knobs: Knobs, steps: &[(bool, u32)]) {
     let mut cache = Queues::new(capacity as usize, knobs).unwrap();
+    cache.begin_to_count().unwrap();
     let mut miniature = QueuesOver::<L>::new(capacity as usize, knobs).unwrap();
     let (mut filled, mut latest) = (0, 0);
     for &(comes, number) in steps {
@@ -173,6 +177,9 @@ fn miniature_and_cache<L: Lists>(capacity: u32, knobs: Knobs, steps: &[(bool, u3
         };
         cache.insert(frame, returns, false);
         miniature.insert(frame, returns, false);
+        let count = (number >> 8) as u8 % 16;
+        cache.set_count(frame, count);
+        miniature.set_count(frame, count);
         assert_eq!(miniature.reach(), cache.reach());
         miniature.check().unwrap();
     }
@@ -186,10 +193,73 @@ proptest! {
         contest in any::<bool>(),
         capacity in 1_u32..40,
     ) {
-        let fifos = Knobs { small, ghosts: 1500, contest };
-        let lru = Knobs { small: 1000, ghosts: 900, contest: false };
+        let fifos = Knobs { small, ghosts: 1500, contest, frequency: false };
+        let counts = Knobs { contest: false, frequency: true, ..fifos };
+        let lru = Knobs { small: 1000, ghosts: 900, contest: false, frequency: false };
         miniature_and_cache::<Fifos>(capacity, fifos, &steps);
+        miniature_and_cache::<Fifos>(capacity, counts, &steps);
         miniature_and_cache::<Recency>(capacity, lru, &steps);
+    }
+}
+
+proptest! {
+    /// Experts that follow each other, over frames that may not leave, are parked or are gone.
+    #[test]
+    fn queues_stay_whole_whichever_expert_comes_next(
+        steps in proptest::collection::vec((0..14_u8, any::<u32>()), 1..600),
+        capacity in 1_u32..24,
+    ) {
+        let knobs = |expert: usize| EXPERTS[expert].knobs(capacity as usize);
+        let mut core = Queues::new(capacity as usize, knobs(BY_FREQUENCY)).unwrap();
+        core.begin_to_count().unwrap();
+        let mut free: Vec<u32> = (0..capacity).collect();
+        let (mut inside, mut parked) = (Vec::<u32>::new(), Vec::new());
+        for (step, (what, number)) in steps.into_iter().enumerate() {
+            let state = |frame: u32| match (frame + step as u32 / 16) % 4 {
+                0 => FrameState::Pinned,
+                1 => FrameState::Dirty,
+                _ => FrameState::Clean,
+            };
+            let one = |of: &[u32]| of.get(number as usize % of.len().max(1)).copied();
+            match (what, one(&inside)) {
+                (0..=6, _) => {
+                    let frame = match free.pop() {
+                        Some(frame) => frame,
+                        None => {
+                            let out = core.evict(|frame, _| state(frame));
+                            let may_leave = inside.iter().any(|&frame| state(frame) == FrameState::Clean);
+                            prop_assert!(out.is_some() || !may_leave);
+                            let Some(out) = out else { continue };
+                            prop_assert!(state(out.frame) != FrameState::Pinned);
+                            inside.retain(|&frame| frame != out.frame);
+                            out.frame
+                        }
+                    };
+                    core.insert(frame, false, number % 5 == 0);
+                    core.set_count(frame, (number >> 8) as u8 % 16);
+                    inside.push(frame);
+                }
+                (7..=9, Some(frame)) => core.touch(frame),
+                (10, Some(frame)) => {
+                    core.remove(frame);
+                    inside.retain(|&other| other != frame);
+                    free.push(frame);
+                }
+                (11, Some(frame)) => {
+                    core.park(frame);
+                    inside.retain(|&other| other != frame);
+                    parked.push(frame);
+                }
+                (12, _) => {
+                    if let Some(frame) = parked.pop() {
+                        core.unpark(frame);
+                        inside.push(frame);
+                    }
+                }
+                _ => core.set(knobs(number as usize % COUNT)),
+            }
+            core.check().unwrap();
+        }
     }
 }
 
@@ -478,4 +548,54 @@ fn where_nothing_is_clean_what_is_dirty_leaves_and_what_is_held_stays() {
         (None, 10)
     );
     core.check().unwrap();
+}
+
+/// A core under the expert by frequency whose frames are full, each with this count.
+fn by_frequency(frames: u32, count: u8) -> Queues {
+    let knobs = Knobs {
+        small: 100,
+        ghosts: 900,
+        contest: false,
+        frequency: true,
+    };
+    let mut core = Queues::new(frames as usize, knobs).unwrap();
+    core.begin_to_count().unwrap();
+    for frame in 0..frames {
+        core.insert(frame, false, false);
+        core.set_count(frame, count);
+    }
+    core
+}
+
+#[test]
+fn a_block_that_came_more_often_takes_the_place_of_one_that_came_less() {
+    for (count, stays) in [(1, false), (2, false), (3, true)] {
+        let mut core = by_frequency(20, 2);
+        let mut newcomer = None;
+        for at in 0..40 {
+            let out = core.evict(|_, _| FrameState::Clean).unwrap();
+            core.check().unwrap();
+            core.insert(out.frame, false, false);
+            core.set_count(out.frame, if at == 5 { count } else { 1 });
+            match at {
+                5 => newcomer = Some(out.frame),
+                _ if newcomer == Some(out.frame) => newcomer = None,
+                _ => {}
+            }
+        }
+        assert_eq!(newcomer.is_some(), stays, "{count}");
+    }
+}
+
+#[test]
+fn what_was_used_in_the_probation_is_protected() {
+    let mut core = by_frequency(20, 1);
+    core.touch(7);
+    for _ in 0..12 {
+        let out = core.evict(|_, _| FrameState::Clean).unwrap();
+        assert_ne!(out.frame, 7);
+        core.insert(out.frame, false, false);
+        core.set_count(out.frame, 9);
+        core.check().unwrap();
+    }
 }
