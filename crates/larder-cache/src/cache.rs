@@ -442,8 +442,9 @@ impl BlockCache {
         self.helper.stop();
     }
 
-    /// Calls `recorder` for every use from now on, also for blocks read ahead and for those forgotten, in the order in
-    /// which the rule learns of them; `None` ends it. It is called under the cache's lock and must not use the cache. If it panics, it is
+    /// Calls `recorder` for every use from now on, also for blocks read ahead, for those forgotten, and when one may not leave and may
+    /// again, in the order in which the rule learns of them; `None` ends it. A replay of what one thread did finds the same hits under the
+    /// same rule, unless the size was changed. It is called under the cache's lock and must not use the cache. If it panics, it is
     /// not called again, and the cache goes on; it is dropped at the next call of this, or with the cache.
     ///
     /// ```

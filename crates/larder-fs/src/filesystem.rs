@@ -71,6 +71,8 @@ pub(crate) struct FileSystem {
     pub(crate) aside: Room,
     /// Largest request.
     pub(crate) max_write: usize,
+    /// Each use is recorded, so the rule learns of it at once: later its block may be gone.
+    pub(crate) traced: bool,
 }
 
 /// What went wrong in the cache, as a program sees it.

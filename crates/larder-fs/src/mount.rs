@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use larder::objects::Family;
-use larder_cache::{Access, BlockCache};
+use larder_cache::{Access, AccessKind, BlockCache};
 use rustix::fs::{FlockOperation, OFlags};
 use rustix::io::Errno;
 
@@ -404,6 +404,7 @@ impl MountOptions {
             folders: Folders::default(),
             aside: budget.aside,
             max_write: budget.max_write,
+            traced: self.trace.is_some(),
         };
         for budget in &self.budgets {
             system.set_budget(budget)?;
@@ -564,19 +565,19 @@ fn recover(mountpoint: &Path) {
     }
 }
 
-/// Each use of a block goes to a file, as `larder sim` reads it.
+/// Each use of a block goes to a file, and when each was dirty, as `larder sim` reads it.
 fn trace(cache: &BlockCache, path: &Path) -> io::Result<()> {
     let mut file = BufWriter::with_capacity(1 << 16, File::create(path)?);
     file.write_all(b"op,id,request\n")?;
+    let mut last = None;
     cache.record(Some(Box::new(move |access: Access| {
+        // What is about no block names the last one, so that it makes none more. Before the first one it changes nothing.
+        if access.kind != AccessKind::Tick {
+            last = Some(access.block.0);
+        }
+        let Some(block) = last else { return };
         // A full disk ends the trace, not the mount.
-        let _ = writeln!(
-            file,
-            "{},{},{}",
-            access.kind.name(),
-            access.block.0,
-            access.request
-        );
+        let _ = writeln!(file, "{},{block},{}", access.kind.name(), access.request);
     })));
     Ok(())
 }

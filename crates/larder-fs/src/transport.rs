@@ -716,6 +716,9 @@ impl<'s> Worker<'s> {
                 outcome
             }
         };
+        if self.system.traced {
+            self.handle.report();
+        }
         if !matches!(outcome, Ok(Outcome::Later | Outcome::Waits)) {
             let failed = outcome.is_err();
             // Before the program goes on, so that it finds its request counted.

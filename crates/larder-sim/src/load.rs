@@ -68,6 +68,9 @@ pub struct Counts {
     pub readahead: u64,
     /// Blocks removed.
     pub removed: u64,
+    /// What the cache that was recorded did by itself: blocks that became dirty or clean, or were held, and seconds.
+    #[serde(default)]
+    pub states: u64,
     /// Requests.
     pub requests: u64,
     /// Different blocks.
@@ -115,7 +118,12 @@ impl Counts {
 /// A record in the checksum.
 #[inline]
 fn word_of(block: u32, request: u32, kind: Kind) -> u64 {
-    (u64::from(block) | u64::from(request) << 32) ^ (kind as u64) << 30
+    // States have bits of their own: 32 and above would be those of another request.
+    let kind = match kind.is_state() {
+        true => (kind as u64).wrapping_mul(0xd6e8_feb8_6659_fd93),
+        false => (kind as u64) << 30,
+    };
+    (u64::from(block) | u64::from(request) << 32) ^ kind
 }
 
 /// There is no memory for the records of a chunk.
@@ -289,7 +297,11 @@ impl Loader {
     /// Adds any record.
     fn push(&mut self, block: u32, record: &Record) -> Result<(), NoRoom> {
         self.begin(record)?;
-        let request = self.request_of(record);
+        // What is no request belongs to the last one.
+        let request = match self.last_request {
+            Some(last) if record.kind.is_state() => last,
+            _ => self.request_of(record),
+        };
         let chunk = &mut self.chunk;
         let n = chunk.blocks.len();
         if !chunk.requests.is_empty() {
@@ -318,6 +330,7 @@ impl Loader {
             }
             Kind::Readahead => counts.readahead += 1,
             Kind::Remove => counts.removed += 1,
+            _ => counts.states += 1,
         }
         counts.add(&[word_of(block, request, record.kind)]);
         Ok(())
@@ -430,12 +443,7 @@ impl Held {
         let bytes = file.read(place.at, len)?;
         let (blocks, rest) = bytes.split_at(words);
         let (requests, kinds) = rest.split_at(words * usize::from(place.requests));
-        let kind = |byte: &u8| match byte {
-            0 => Kind::Read,
-            1 => Kind::Write,
-            2 => Kind::Readahead,
-            _ => Kind::Remove,
-        };
+        let kind = |byte: &u8| Kind::ALL[usize::from(*byte)];
         Ok(Arc::new(Chunk {
             blocks: numbers(blocks),
             requests: numbers(requests),
@@ -628,7 +636,11 @@ mod tests {
             300 => Just(Kind::Read),
             1 => Just(Kind::Write),
             1 => Just(Kind::Readahead),
-            1 => Just(Kind::Remove)
+            1 => Just(Kind::Remove),
+            1 => Just(Kind::Dirty),
+            1 => Just(Kind::Clean),
+            1 => Just(Kind::Held),
+            1 => Just(Kind::Tick)
         ];
         vec((by, kind), 1..2000)
     }
@@ -688,8 +700,14 @@ mod tests {
             let loader = || Loader { apart, ..Loader::new() };
             let (whole, counts) = load(loader(), &records, &[]);
             let mut numbers = Interner::new();
-            let expected = |(n, r): (u32, &Record)| {
-                let request = if apart { n } else { r.request };
+            let mut last = None;
+            let expected = |(_, r): (u32, &Record)| {
+                let next = last.map_or(0, |last: u32| last.wrapping_add(1));
+                let request = match last {
+                    Some(last) if r.kind.is_state() => last,
+                    _ => if apart { next } else { r.request },
+                };
+                last = Some(request);
                 (numbers.number(r.block).unwrap(), request, r.kind)
             };
             let expected: Vec<_> = (0..).zip(&records).map(expected).collect();
@@ -697,13 +715,19 @@ mod tests {
             prop_assert!(load(loader(), &records, &lengths) == (whole, counts), "in pieces");
             let of = |kind| records.iter().filter(|r| r.kind == kind).count() as u64;
             prop_assert_eq!(
-                [counts.uses, counts.writes, counts.readahead, counts.removed],
-                [of(Kind::Read) + of(Kind::Write), of(Kind::Write), of(Kind::Readahead), of(Kind::Remove)]
+                [counts.uses, counts.writes, counts.readahead, counts.removed, counts.states],
+                [
+                    of(Kind::Read) + of(Kind::Write),
+                    of(Kind::Write),
+                    of(Kind::Readahead),
+                    of(Kind::Remove),
+                    records.iter().filter(|r| r.kind.is_state()).count() as u64,
+                ]
             );
             let mut requests: Vec<u32> = expected.iter().map(|&(_, request, _)| request).collect();
             requests.dedup();
             prop_assert_eq!(counts.requests, requests.len() as u64);
-            let is_use = |r: &&Record| matches!(r.kind, Kind::Read | Kind::Write);
+            let is_use = |r: &&Record| r.kind.is_use();
             let most = records.iter().filter(is_use).map(|r| r.bytes).max();
             prop_assert_eq!(counts.most_bytes, most.unwrap_or(0));
             let at = records.len() / 2;

@@ -13,6 +13,69 @@ pub enum Kind {
     Readahead = 2,
     /// Its contents are gone (unlink, truncate, discard): a cache forgets it, and nothing is counted.
     Remove = 3,
+    /// The cache that was recorded had to keep it from here on, since it was changed. No use; nothing comes in.
+    Dirty = 4,
+    /// And only up to here: it was written.
+    Clean = 5,
+    /// A thread of the cache that was recorded held it while room was made for the next block that comes.
+    Held = 6,
+    /// For the rule of the cache that was recorded a second had passed. This is about no block: the record repeats one.
+    Tick = 7,
+}
+
+impl Kind {
+    /// All, by their numbers.
+    pub(crate) const ALL: [Self; 8] = [
+        Self::Read,
+        Self::Write,
+        Self::Readahead,
+        Self::Remove,
+        Self::Dirty,
+        Self::Clean,
+        Self::Held,
+        Self::Tick,
+    ];
+
+    /// Its name in a CSV.
+    ///
+    /// ```
+    /// assert_eq!(larder_sim::Kind::Readahead.name(), "readahead");
+    /// ```
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Readahead => "readahead",
+            Self::Remove => "remove",
+            Self::Dirty => "dirty",
+            Self::Clean => "clean",
+            Self::Held => "held",
+            Self::Tick => "tick",
+        }
+    }
+
+    /// The block is read or written, which is counted.
+    ///
+    /// ```
+    /// use larder_sim::Kind;
+    /// assert!(Kind::Write.is_use() && !Kind::Readahead.is_use());
+    /// ```
+    #[must_use]
+    pub const fn is_use(self) -> bool {
+        matches!(self, Self::Read | Self::Write)
+    }
+
+    /// What the cache that was recorded did by itself: it says nothing of the uses.
+    ///
+    /// ```
+    /// use larder_sim::Kind;
+    /// assert!(Kind::Clean.is_state() && !Kind::Remove.is_state());
+    /// ```
+    #[must_use]
+    pub const fn is_state(self) -> bool {
+        self as u8 >= Self::Dirty as u8
+    }
 }
 
 /// One use of one block. 32 bytes.

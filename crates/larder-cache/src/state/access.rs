@@ -1,4 +1,4 @@
-//! What a recorder gets: the uses of blocks, in the order in which the rule learns of them.
+//! What a recorder gets: the uses of blocks, and what else the rule is told of or asks for, in the order in which that happens.
 
 use crate::key::FileId;
 use larder_policy::{Block, Reason};
@@ -34,11 +34,11 @@ pub struct Access {
     pub request: u32,
     /// What was done with it.
     pub kind: AccessKind,
-    /// It was in memory.
+    /// It was used, and in memory.
     pub hit: bool,
 }
 
-/// What is done with a block, in the words of `larder sim`.
+/// What is done with a block, or becomes of it, in the words of `larder sim`.
 ///
 /// ```
 /// use larder_cache::AccessKind;
@@ -54,9 +54,27 @@ pub enum AccessKind {
     Readahead,
     /// It is forgotten: invalidated, truncated, or it came and could not be read or kept. No use either.
     Remove,
+    /// It was changed, and was clean: it stays until it is written. No use.
+    Dirty,
+    /// It was written. No use.
+    Clean,
+    /// A thread held it, or it was being read, when the rule looked for room for the next block that comes: it could not leave. No use.
+    Held,
+    /// [Time](crate::BlockCache::maintain) passed for the rule. This is about no block: file, index and block are 0.
+    Tick,
 }
 
 impl AccessKind {
+    /// It says how a block is, or that time passed, and not what was done with it.
+    ///
+    /// ```
+    /// use larder_cache::AccessKind;
+    /// assert!(AccessKind::Dirty.is_state() && !AccessKind::Remove.is_state());
+    /// ```
+    pub fn is_state(self) -> bool {
+        self as u8 >= Self::Dirty as u8
+    }
+
     /// Its name in a trace.
     ///
     /// ```
@@ -68,6 +86,10 @@ impl AccessKind {
             Self::Write => "write",
             Self::Readahead => "readahead",
             Self::Remove => "remove",
+            Self::Dirty => "dirty",
+            Self::Clean => "clean",
+            Self::Held => "held",
+            Self::Tick => "tick",
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The cache as the rule sees it while it looks for a victim.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
 use super::dirty::{BATCH, DirtyBlocks};
 use crate::key::Key;
@@ -32,6 +32,8 @@ pub(crate) struct Victims<'i, 'c> {
     frames: Option<&'i [Frame]>,
     /// The frame that was last said to be free to go, so that it still is when the rule takes it.
     claim: Cell<Option<Claimed<'c>>>,
+    /// Frames that are held, of which the rule was told so, by its numbers.
+    pub(super) held: RefCell<Vec<Frame>>,
     /// The latest that left. Most often it is the only one, and then nothing is allocated.
     pub(super) latest: Option<Evicted<'c>>,
     pub(super) others: Option<Box<Others<'c>>>,
@@ -48,6 +50,7 @@ impl<'i, 'c> Victims<'i, 'c> {
             dirty,
             frames,
             claim: Cell::new(None),
+            held: RefCell::default(),
             latest: None,
             others: None,
         }
@@ -60,6 +63,15 @@ impl<'i, 'c> Victims<'i, 'c> {
 
     fn is_dirty(&self, frame: Frame) -> bool {
         self.dirty.get(self.table.frames().key(frame)).is_some()
+    }
+
+    /// Without memory a recorder does not hear of it.
+    #[cold]
+    fn note_held(&self, slot: Frame) {
+        let mut held = self.held.borrow_mut();
+        if held.try_reserve(1).is_ok() {
+            held.push(slot);
+        }
     }
 
     #[cold]
@@ -92,6 +104,7 @@ impl Frames for Victims<'_, '_> {
         } else if let Some(page) = self.table.frames().try_claim(frame) {
             (Some(page), FrameState::Clean)
         } else {
+            self.note_held(slot);
             (before, FrameState::Pinned)
         };
         self.claim.set(claim);

@@ -169,7 +169,10 @@ impl State {
         self.files.count_hits(file, count, since);
         if self.recorder.is_some() {
             for used in uses.iter().filter(|used| used.frame != Use::MANY) {
-                self.report(used.key, used.request, AccessKind::Read, true);
+                // What has left since, the rule did not hear of.
+                if table.frames().key(used.frame) == used.key {
+                    self.report(used.key, used.request, AccessKind::Read, true);
+                }
             }
         }
     }
@@ -257,10 +260,14 @@ impl State {
         let Some(recorder) = &mut self.recorder else {
             return;
         };
+        let (file, index, block) = match key {
+            Key::NONE => (FileId(0), 0, 0),
+            key => (self.files.of(key).id, key.index(), key.0),
+        };
         let access = Access {
-            file: self.files.of(key).id,
-            index: key.index(),
-            block: Block(key.0),
+            file,
+            index,
+            block: Block(block),
             request,
             kind,
             hit,
@@ -272,6 +279,17 @@ impl State {
             // Under the lock neither is dropped: what they own may use the cache then.
             core::mem::forget(payload);
             self.failed_recorder = self.recorder.take();
+        }
+    }
+
+    /// Reports to the recorder which blocks a rule was told are held, by its numbers.
+    #[inline]
+    fn report_held(&mut self, table: &Table, partition: u32, slots: &[Frame]) {
+        if self.recorder.is_some() {
+            for &slot in slots {
+                let frame = self.partitions.frame(partition, slot);
+                self.report(table.frames().key(frame), 0, AccessKind::Held, false);
+            }
         }
     }
 
@@ -565,11 +583,17 @@ impl State {
         self.end_epoch(table);
         for partition in self.partitions.numbers() {
             let age = |rule: &mut dyn CacheRule, victims: &mut Victims<'_, '_>| rule.age(victims);
-            let Victims { latest, others, .. } =
-                self.partitions.choose(partition, table, &self.dirty, age);
+            let Victims {
+                latest,
+                others,
+                held,
+                ..
+            } = self.partitions.choose(partition, table, &self.dirty, age);
+            self.report_held(table, partition, &held.into_inner());
             let latest = self.take_out(table, partition, latest, others);
             self.set_free(table, latest);
         }
+        self.report(Key::NONE, 0, AccessKind::Tick, false);
     }
 
     /// Takes blocks of a partition out, where the frame of the latest one stays in the caller's hands. Never more than leave at once, so
@@ -583,11 +607,17 @@ impl State {
     ) -> Option<Claimed<'c>> {
         self.end_epoch(table);
         let wanted = wanted.min(LEAVE_AT_ONCE);
-        let Victims { latest, others, .. } =
-            self.partitions
-                .choose(partition, table, &self.dirty, |rule, victims| {
-                    rule.choose(victims, wanted);
-                });
+        let Victims {
+            latest,
+            others,
+            held,
+            ..
+        } = self
+            .partitions
+            .choose(partition, table, &self.dirty, |rule, victims| {
+                rule.choose(victims, wanted);
+            });
+        self.report_held(table, partition, &held.into_inner());
         self.take_out(table, partition, latest, others)
     }
 
@@ -723,6 +753,9 @@ impl State {
 
     fn make_dirty(&mut self, key: Key, frame: Frame) {
         let new = usize::from(self.dirty.insert(key, frame));
+        if new > 0 {
+            self.report(key, 0, AccessKind::Dirty, false);
+        }
         let opened = self.files.of(key);
         opened.dirty += new;
         self.partitions.get_mut(opened.partition).dirty += new;
@@ -845,7 +878,9 @@ impl State {
                 let syncs = opened.syncs;
                 self.files
                     .count(write.key.file(), |stats| stats.written += 1);
-                self.make_clean(table, write.key);
+                if self.make_clean(table, write.key) {
+                    self.report(write.key, 0, AccessKind::Clean, false);
+                }
                 self.unsynced.written(write.key, write.frame, syncs);
                 // The next change marks it again.
                 table.dirty_bits().take(write.frame);

@@ -60,6 +60,8 @@ impl<P: Policy> Plain<P> {
             AccessKind::Readahead => Reason::Readahead,
             AccessKind::Read => Reason::Demand,
             AccessKind::Write => Reason::Write,
+            // Nothing is written here, and no time passes.
+            _ => return None,
         };
         if reason != Reason::Readahead {
             self.slots.coming.clear();
@@ -162,8 +164,8 @@ fn a_recorded_run_is_replayed_hit_for_hit_under_every_rule() {
 /// Of each use whether it was a hit; `None` of what is no use.
 fn hits(log: &[Access]) -> Vec<Option<bool>> {
     let use_of = |access: &Access| match access.kind {
-        AccessKind::Readahead | AccessKind::Remove => None,
-        _ => Some(access.hit),
+        AccessKind::Read | AccessKind::Write => Some(access.hit),
+        _ => None,
     };
     log.iter().map(use_of).collect()
 }

@@ -83,7 +83,11 @@ impl Tried {
     fn recorded(&self) -> Arc<Mutex<Vec<Access>>> {
         let log: Arc<Mutex<Vec<Access>>> = Arc::default();
         let into = Arc::clone(&log);
-        let record = move |access| into.lock().unwrap().push(access);
+        let record = move |access: Access| {
+            if !access.kind.is_state() {
+                into.lock().unwrap().push(access);
+            }
+        };
         self.cache.record(Some(Box::new(record)));
         log
     }

@@ -1,4 +1,5 @@
-//! What a block cache recorded with readahead, writes and removals is simulated by the program to the same counts.
+//! What a block cache recorded with readahead, writes, removals and time is simulated by the program to the same counts, also where
+//! dirty blocks stay in memory longer than their rule would keep them.
 
 use std::fs;
 use std::sync::{Arc, Mutex};
@@ -16,6 +17,7 @@ fn recorded(rule: &str) -> (Vec<Access>, CacheStats) {
         .bytes(FRAMES * page)
         .policy(rule)
         .read_ahead(4)
+        .pressure(|| None)
         .build()
         .unwrap();
     let log: Arc<Mutex<Vec<Access>>> = Arc::default();
@@ -38,15 +40,15 @@ fn recorded(rule: &str) -> (Vec<Access>, CacheStats) {
             0 => handle.request(|handle| {
                 (start..start + 10).for_each(|index| drop(handle.read(file, index).unwrap()));
             }),
-            // Which blocks were dirty is not in the record: none is when another one comes.
-            1 => (start..start + 3).for_each(|index| {
-                drop(handle.overwrite(file, index).unwrap());
-                handle.report();
-                file.sync().unwrap();
-            }),
+            1 => (start..start + 3).for_each(|index| drop(handle.overwrite(file, index).unwrap())),
             2 => {
                 handle.report();
                 file.invalidate(start..start + 2).unwrap();
+            }
+            3 if number.is_multiple_of(13) => {
+                handle.report();
+                file.sync().unwrap();
+                cache.maintain().unwrap();
             }
             _ => drop(handle.read(file, number / 64 % 60).unwrap()),
         }
@@ -56,32 +58,47 @@ fn recorded(rule: &str) -> (Vec<Access>, CacheStats) {
     (log.clone(), cache.stats())
 }
 
+/// The record as a trace, of what a filter lets through. What is about no block names the last one.
+fn trace(log: &[Access], keeps: impl Fn(AccessKind) -> bool) -> String {
+    let mut text = "op,id,request\n".to_owned();
+    let mut last = 0;
+    for access in log.iter().filter(|access| keeps(access.kind)) {
+        if access.kind != AccessKind::Tick {
+            last = access.block.0;
+        }
+        text += &format!("{},{last},{}\n", access.kind.name(), access.request);
+    }
+    text
+}
+
+/// What the program says of a trace under a rule, in as many frames as the cache had.
+fn simulated(home: &Home, trace: &str, rule: &str) -> serde_json::Value {
+    fs::write(home.path().join("recorded.csv"), trace).unwrap();
+    let size = FRAMES.to_string();
+    home.json(&[
+        "sim",
+        "recorded.csv",
+        "--policy",
+        rule,
+        "--size",
+        &size,
+        "--json",
+    ])
+}
+
 #[test]
-fn readahead_writes_and_removals_come_through_the_program_as_they_were() {
+fn what_a_cache_did_comes_through_the_program_as_it_was() {
     let home = Home::new();
     for rule in rules() {
         let rule = rule.name;
         let (log, stats) = recorded(rule);
-        let mut text = "op,id,request\n".to_owned();
-        for access in &log {
-            let kind = access.kind.name();
-            text += &format!("{kind},{},{}\n", access.block.0, access.request);
-        }
-        fs::write(home.path().join("recorded.csv"), text).unwrap();
-        let size = FRAMES.to_string();
-        let words = [
-            "sim",
-            "recorded.csv",
-            "--policy",
-            rule,
-            "--size",
-            &size,
-            "--json",
-        ];
-        let row = home.json(&words);
+        let row = simulated(&home, &trace(&log, |_| true), rule);
         let count = |kind| log.iter().filter(|access| access.kind == kind).count() as u64;
         let writes = count(AccessKind::Write);
+        let states = log.iter().filter(|access| access.kind.is_state()).count() as u64;
         assert!(writes > 400 && stats.read_ahead > 1000 && count(AccessKind::Remove) > 400);
+        assert!(count(AccessKind::Dirty) > 400 && count(AccessKind::Clean) > 100);
+        assert!(count(AccessKind::Tick) > 10);
         for (name, found, there) in [
             ("hits", &row["tally"]["hits"], stats.hits),
             ("misses", &row["tally"]["misses"], stats.misses),
@@ -93,10 +110,18 @@ fn readahead_writes_and_removals_come_through_the_program_as_they_were() {
                 &row["counts"]["removed"],
                 count(AccessKind::Remove),
             ),
+            ("states", &row["counts"]["states"], states),
             ("uses", &row["counts"]["uses"], stats.hits + stats.misses),
         ] {
             assert_eq!(found, there, "{rule}: {name}");
         }
         assert_eq!(row["tally"]["lost"], 0);
+        if rule == "lru" {
+            let row = simulated(&home, &trace(&log, |kind| !kind.is_state()), rule);
+            assert_ne!(
+                row["tally"]["hits"], stats.hits,
+                "dirty blocks were in the way"
+            );
+        }
     }
 }

@@ -46,7 +46,8 @@ fn trace(log: &[Access], options: &ReadOptions) -> Loaded {
     let mut encoder = Encoder::new(Format::Csv, false);
     let mut bytes = Vec::new();
     encoder.begin(&mut bytes);
-    for access in log {
+    // Nothing is dirty or held here.
+    for access in log.iter().filter(|access| !access.kind.is_state()) {
         let record = Record {
             block: access.block.0,
             request: access.request,

@@ -1,5 +1,8 @@
 //! A rule driven by a sequence of requests: what the simulator runs.
 
+use std::cell::RefCell;
+use std::collections::HashSet;
+
 use super::{
     Arrival, Block, Frame, FrameState, Frames, Policy, PolicyError, Reason, Shadow, Touch,
 };
@@ -8,6 +11,10 @@ use super::{
 const RESIDENT: u64 = 1 << 63;
 /// And, of a resident one, that it was read ahead and not used yet.
 const UNUSED: u64 = 1 << 62;
+/// And that it must be written before it may leave.
+const DIRTY: u64 = 1 << 61;
+/// And that the rule does not look at its frame until then.
+const PARKED: u64 = 1 << 60;
 const NOTHING: u64 = RESIDENT - 1;
 
 /// Most blocks that come together.
@@ -38,6 +45,8 @@ const AHEAD: usize = 12;
 pub struct Replay<P> {
     rule: P,
     slots: Slots,
+    /// Blocks that are dirty where they were recorded, and not in memory here.
+    dirty_outside: HashSet<u32>,
     hits: u64,
     misses: u64,
     lost: u64,
@@ -57,22 +66,32 @@ struct Slots {
     coming: Vec<Frame>,
     /// Blocks that left without having been used.
     wasted: u64,
+    /// Resident blocks that are dirty.
+    dirty: usize,
+    /// Frames of dirty blocks that the rule had to pass.
+    passed: RefCell<Vec<Frame>>,
+    /// Frames that were held when room was made for the next block.
+    held: Vec<Frame>,
 }
 
 impl Frames for Slots {
     #[inline]
     fn state(&self, frame: Frame) -> FrameState {
-        if self.coming.contains(&frame) {
-            FrameState::Pinned
-        } else {
-            FrameState::Clean
+        if self.coming.contains(&frame) || self.held.contains(&frame) {
+            return FrameState::Pinned;
         }
+        if self.dirty > 0 && *self.slot(frame) & DIRTY != 0 {
+            self.passed.borrow_mut().push(frame);
+            return FrameState::Pinned;
+        }
+        FrameState::Clean
     }
 
     #[inline]
     fn evicted(&mut self, frame: Frame, shadow: Option<Shadow>) {
         let slot = &mut self.blocks[self.holds[frame as usize] as usize];
         self.wasted += (*slot & UNUSED) >> 62;
+        self.dirty -= usize::from(*slot & DIRTY != 0);
         *slot = shadow.map_or(NOTHING, Shadow::get);
         self.free.push(frame);
     }
@@ -116,6 +135,9 @@ impl<P: Policy> Replay<P> {
             latest: NO_FRAME,
             coming: Vec::new(),
             wasted: 0,
+            dirty: 0,
+            passed: RefCell::default(),
+            held: Vec::new(),
         };
         slots.reach(blocks)?;
         let refused = |_| PolicyError::Memory {
@@ -133,6 +155,7 @@ impl<P: Policy> Replay<P> {
         Ok(Self {
             rule,
             slots,
+            dirty_outside: HashSet::new(),
             hits: 0,
             misses: 0,
             lost: 0,
@@ -193,6 +216,10 @@ impl<P: Policy> Replay<P> {
                     *at &= !UNUSED;
                 }
                 let frame = *at as Frame;
+                if *at & PARKED != 0 {
+                    *at &= !PARKED;
+                    self.rule.unpark(frame);
+                }
                 self.rule.touch(frame, Touch { request });
                 if reason == Reason::Write {
                     self.rule.drop_behind(frame); // generic_file_write: written to its end
@@ -256,6 +283,7 @@ impl<P: Policy> Replay<P> {
     /// # Ok::<(), larder_policy::PolicyError>(())
     /// ```
     pub fn remove(&mut self, block: u32) {
+        self.set_clean(block);
         let Some(slot) = self.slots.blocks.get_mut(block as usize) else {
             return;
         };
@@ -264,6 +292,78 @@ impl<P: Policy> Replay<P> {
             self.slots.wasted += (at & UNUSED) >> 62;
             self.rule.remove(at as Frame);
             self.slots.free.push(at as Frame);
+        }
+    }
+
+    /// A block was changed: it stays until it is [clean](Self::set_clean), or once it comes. The rule passes it, and does not look at it
+    /// again before it is written or used. So does the block cache. Where half of the frames hold such blocks, it counts as written
+    /// at once: a smaller cache than the one that was recorded would have written it.
+    ///
+    /// ```
+    /// use larder_policy::{Lru, replay::Replay};
+    /// let mut cache = Replay::new(Lru::new(2)?)?;
+    /// cache.run(&[1, 2], 0);
+    /// cache.set_dirty(1);
+    /// cache.access(3, 3);
+    /// assert!(cache.holds(1) && !cache.holds(2));
+    /// # Ok::<(), larder_policy::PolicyError>(())
+    /// ```
+    pub fn set_dirty(&mut self, block: u32) {
+        match self.slots.blocks.get_mut(block as usize) {
+            Some(at) if *at & RESIDENT != 0 => {
+                if *at & DIRTY == 0 && self.slots.dirty < self.rule.capacity() / 2 {
+                    *at |= DIRTY;
+                    self.slots.dirty += 1;
+                }
+            }
+            _ => drop(self.dirty_outside.insert(block)),
+        }
+    }
+
+    /// A block was written: it may leave in its turn.
+    ///
+    /// ```
+    /// use larder_policy::{Lru, replay::Replay};
+    /// let mut cache = Replay::new(Lru::new(2)?)?;
+    /// cache.run(&[1, 2], 0);
+    /// cache.set_dirty(1);
+    /// cache.set_clean(1);
+    /// cache.access(3, 3);
+    /// assert!(!cache.holds(1) && cache.holds(2));
+    /// # Ok::<(), larder_policy::PolicyError>(())
+    /// ```
+    pub fn set_clean(&mut self, block: u32) {
+        self.dirty_outside.remove(&block);
+        let Some(at) = self.slots.blocks.get_mut(block as usize) else {
+            return;
+        };
+        if *at & (RESIDENT | DIRTY) == RESIDENT | DIRTY {
+            self.slots.dirty -= 1;
+            let was = core::mem::replace(at, *at & !(DIRTY | PARKED));
+            if was & PARKED != 0 {
+                self.rule.unpark(was as Frame);
+            }
+        }
+    }
+
+    /// A thread holds the block while room is made for the next one that comes, or while the next [second](Self::tick) passes: a rule that
+    /// asks hears that it is pinned. Of more than a quarter of the frames that is not said.
+    ///
+    /// ```
+    /// use larder_policy::{Lru, replay::Replay};
+    /// let mut cache = Replay::new(Lru::new(4)?)?;
+    /// cache.run(&[1, 2, 3, 4], 0);
+    /// cache.hold(1);
+    /// cache.access(5, 4);
+    /// assert!(cache.holds(1) && !cache.holds(2));
+    /// # Ok::<(), larder_policy::PolicyError>(())
+    /// ```
+    pub fn hold(&mut self, block: u32) {
+        if let Some(at) = self.slots.blocks.get(block as usize)
+            && *at & RESIDENT != 0
+            && self.slots.held.len() < self.rule.capacity() / 4
+        {
+            self.slots.held.push(*at as Frame);
         }
     }
 
@@ -280,6 +380,8 @@ impl<P: Policy> Replay<P> {
     /// ```
     pub fn tick(&mut self) {
         self.rule.tick(&mut self.slots);
+        self.park_passed();
+        self.slots.held.clear();
     }
 
     /// Is it in memory? Tells the rule nothing.
@@ -365,10 +467,14 @@ impl<P: Policy> Replay<P> {
             if let Some(frame) = self.slots.free.pop() {
                 break frame;
             }
-            if self.rule.evict(&mut self.slots, 1) == 0 {
+            let gone = self.rule.evict(&mut self.slots, 1);
+            self.park_passed();
+            if gone == 0 {
+                self.slots.held.clear();
                 return None; // nothing would leave: the block is not kept
             }
         };
+        self.slots.held.clear();
         self.slots.holds[frame as usize] = block;
         self.slots.blocks[block as usize] = RESIDENT | u64::from(frame);
         let arrival = Arrival {
@@ -378,7 +484,34 @@ impl<P: Policy> Replay<P> {
             admission,
         };
         self.rule.insert(frame, arrival);
+        if !self.dirty_outside.is_empty() && self.dirty_outside.remove(&block) {
+            self.set_dirty(block);
+        }
         Some(frame)
+    }
+
+    /// The rule would pass these dirty blocks in each eviction until they are written.
+    #[inline]
+    fn park_passed(&mut self) {
+        if !self.slots.passed.get_mut().is_empty() {
+            self.park_all();
+        }
+    }
+
+    #[cold]
+    fn park_all(&mut self) {
+        let mut passed = core::mem::take(self.slots.passed.get_mut());
+        if self.rule.keeps_apart() {
+            passed.clear();
+        }
+        for frame in passed.drain(..) {
+            let slot = &mut self.slots.blocks[self.slots.holds[frame as usize] as usize];
+            if *slot & (RESIDENT | DIRTY | PARKED) == RESIDENT | DIRTY {
+                *slot |= PARKED;
+                self.rule.park(frame);
+            }
+        }
+        *self.slots.passed.get_mut() = passed;
     }
 
     /// Accesses that found their block.
@@ -466,6 +599,12 @@ impl<P: Policy> Replay<P> {
 }
 
 impl Slots {
+    /// Of the block in a frame.
+    #[inline]
+    fn slot(&self, frame: Frame) -> &u64 {
+        &self.blocks[self.holds[frame as usize] as usize]
+    }
+
     /// Makes room for the blocks below `blocks`.
     fn reach(&mut self, blocks: usize) -> Result<(), PolicyError> {
         let more = blocks.saturating_sub(self.blocks.len());

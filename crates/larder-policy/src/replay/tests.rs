@@ -112,3 +112,51 @@ fn a_table_that_no_memory_holds_is_refused() {
         Err(PolicyError::Memory { .. })
     ));
 }
+
+/// A block that is dirty here and there: written, used, removed, and come again.
+#[test]
+fn dirty_blocks_stay_and_are_parked_until_they_are_clean_used_or_removed() {
+    let mut cache = Replay::new(Lru::new(4).unwrap()).unwrap();
+    cache.run(&[0, 1, 2, 3], 0);
+    cache.set_dirty(0);
+    cache.set_dirty(1);
+    cache.set_dirty(2); // beyond half of the frames
+    cache.access(4, 4);
+    assert!(cache.holds(0) && cache.holds(1) && !cache.holds(2));
+    assert!(cache.access(0, 5), "a parked block is used");
+    cache.access(5, 6);
+    assert!(cache.holds(0) && cache.holds(1) && !cache.holds(3));
+    cache.remove(1);
+    cache.set_clean(0);
+    cache.run(&[6, 7, 8, 9], 7);
+    assert!((6..10).all(|block| cache.holds(block)));
+    assert_eq!((cache.lost(), cache.rule().len()), (0, 4));
+    cache.rule().check().unwrap();
+}
+
+#[test]
+fn what_was_dirty_before_it_came_is_dirty_when_it_comes() {
+    let mut cache = Replay::new(Lru::new(2).unwrap()).unwrap();
+    cache.set_dirty(0);
+    cache.set_dirty(1);
+    cache.set_clean(1);
+    cache.run(&[0, 1, 2, 3], 0);
+    assert!(cache.holds(0) && !cache.holds(1));
+    cache.remove(0);
+    cache.run(&[0, 4, 5], 4);
+    assert!(
+        !cache.holds(0),
+        "what is removed is not dirty when it comes again"
+    );
+}
+
+#[test]
+fn a_block_that_is_held_stays_for_one_eviction() {
+    let mut cache = Replay::new(Lru::new(4).unwrap()).unwrap();
+    cache.run(&[0, 1, 2, 3], 0);
+    cache.hold(0);
+    cache.access(4, 4);
+    assert!(cache.holds(0) && !cache.holds(1));
+    cache.access(5, 5);
+    assert!(!cache.holds(0), "it was held once");
+}

@@ -3,7 +3,7 @@
 
 use super::super::load::Loaded;
 use super::super::run::Tally;
-use super::super::{Record, SimError};
+use super::super::{Kind, Record, SimError};
 use super::shards::{hash, threshold};
 
 /// A part of a trace that has all uses of some of its blocks.
@@ -48,17 +48,23 @@ pub fn sample(trace: &Loaded, rate: f64, seed: u64) -> Result<Sample, SimError> 
     let mut loader = super::super::Loader::new().ticking(tick.max(least));
     let mut sampled = trace.alike();
     let mut records: Vec<Record> = Vec::new();
+    let mut last = None;
     for chunk in trace.chunks() {
         let chunk = chunk?;
         records.clear();
         chunk.for_each(|block, request, kind| {
-            if hash(block, seed) <= limit {
-                records.push(Record {
+            if kind == Kind::Tick {
+                // Time passes for the sample too.
+                records.extend(last.map(|last| Record { kind, ..last }));
+            } else if hash(block, seed) <= limit {
+                let record = Record {
                     block: chunk.originals.of(block),
                     request,
                     kind,
                     ..Record::default()
-                });
+                };
+                records.push(record);
+                last = Some(record);
             }
         });
         loader.add(&trace.name, &records, |chunk| {

@@ -57,6 +57,7 @@ fn step(stack: &mut Stack, curve: &mut Curve, id: u32, kind: Kind, rate: f64) {
             let distance = stack.touch(id).map(|d| stretched(d, rate));
             curve.add(distance, 1.0 / rate);
         }
+        _ => {}
     }
 }
 

@@ -234,6 +234,7 @@ pub fn lru_curve(trace: &Loaded) -> Result<Curve, SimError> {
                 }
                 None => first += 1,
             },
+            _ => {}
         });
     }
     let mut curve = Curve::default();

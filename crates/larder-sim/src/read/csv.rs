@@ -84,6 +84,10 @@ fn kind(word: &[u8]) -> Result<Kind, String> {
         }
         b"readahead" | b"prefetch" => Kind::Readahead,
         b"d" | b"delete" | b"remove" | b"unlink" | b"trim" | b"discard" => Kind::Remove,
+        b"dirty" => Kind::Dirty,
+        b"clean" => Kind::Clean,
+        b"held" => Kind::Held,
+        b"tick" => Kind::Tick,
         _ => {
             return Err(format!(
                 "the operation is '{}', which is neither reading nor writing",

@@ -93,6 +93,12 @@ impl<P: Policy> Ruled<P> {
             Kind::Write => Reason::Write,
             Kind::Readahead => return self.cache.read_ahead(block, identity, request),
             Kind::Remove => return self.cache.remove(block),
+            Kind::Dirty => return self.cache.set_dirty(block),
+            Kind::Clean => return self.cache.set_clean(block),
+            Kind::Held => return self.cache.hold(block),
+            // Where the user says how long a second is, that holds.
+            Kind::Tick if tick > 0 => return,
+            Kind::Tick => return self.cache.tick(),
         };
         self.cache.access_as(block, identity, request, reason);
         self.ticked += 1;

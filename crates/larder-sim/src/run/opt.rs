@@ -75,7 +75,11 @@ impl NextUse {
             for (k, (&block, next)) in chunk.blocks.iter().zip(&mut next).enumerate().rev() {
                 at -= 1;
                 let last = &mut seen[block as usize];
-                let removes = chunk.kinds.get(k) == Some(&Kind::Remove);
+                let kind = chunk.kinds.get(k).copied().unwrap_or_default();
+                if kind.is_state() {
+                    continue;
+                }
+                let removes = kind == Kind::Remove;
                 *next = if removes { NEVER } else { *last };
                 // A removal is no use: for earlier records, the block's uses end here.
                 *last = if removes { NEVER } else { at as u32 };
@@ -273,8 +277,9 @@ impl Cell for Opt {
         self.chunks += 1;
         for (n, &next) in next.iter().enumerate() {
             let kind = chunk.kinds.get(n).copied().unwrap_or_default();
-            if kind != Kind::Remove {
-                let uses = u64::from(kind != Kind::Readahead);
+            // OPT is a bound, so it lets dirty blocks go as well.
+            if kind.is_use() || kind == Kind::Readahead {
+                let uses = u64::from(kind.is_use());
                 if self.due.remove(self.now) {
                     self.live -= 1;
                     self.tally.hits += uses;

@@ -39,6 +39,9 @@ impl OptHeap {
         let mut at = 0;
         for chunk in trace.chunks() {
             chunk?.for_each(|block, _, kind| {
+                if kind.is_state() {
+                    return;
+                }
                 times[block as usize].push((at, kind == Kind::Remove));
                 at += 1;
             });
@@ -55,6 +58,9 @@ impl OptHeap {
     }
 
     fn access(&mut self, block: u32, kind: Kind) {
+        if kind.is_state() {
+            return;
+        }
         let b = block as usize;
         self.times[b].pop();
         if kind == Kind::Remove {

@@ -30,6 +30,8 @@ pub struct Lost {
     pub removals: u64,
     /// Readahead that was left out.
     pub readahead: u64,
+    /// Changes of a block's state, and seconds, that were left out.
+    pub states: u64,
     /// Writes that became plain uses.
     pub writes: u64,
     /// Uses that belonged to one request with others.
@@ -105,7 +107,7 @@ impl Encoder {
     /// Whether this record is written.
     #[must_use]
     pub fn keeps(&self, record: &Record) -> bool {
-        self.format == Format::Csv || matches!(record.kind, Kind::Read | Kind::Write)
+        self.format == Format::Csv || record.kind.is_use()
     }
 
     /// Appends a record. `next` is the number of the written record at which its block comes again (oracleGeneral only).
@@ -122,6 +124,7 @@ impl Encoder {
         if !self.keeps(record) {
             match record.kind {
                 Kind::Remove => self.lost.removals += 1,
+                kind if kind.is_state() => self.lost.states += 1,
                 _ => self.lost.readahead += 1,
             }
             return Ok(());
@@ -161,12 +164,7 @@ impl Encoder {
                 bytes.extend_from_slice(&next.to_le_bytes());
             }
             Format::Csv => {
-                let op = match record.kind {
-                    Kind::Read => "read",
-                    Kind::Write => "write",
-                    Kind::Readahead => "readahead",
-                    Kind::Remove => "remove",
-                };
+                let op = record.kind.name();
                 writeln!(
                     bytes,
                     "{},{block},{},{op},{},{},{}",

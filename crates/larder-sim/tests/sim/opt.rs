@@ -20,7 +20,7 @@ impl Dice {
     }
 }
 
-/// Uses with some skew, loops and, if asked for, removals and readahead.
+/// Uses with some skew, loops and, if asked for, removals, readahead and states, of which OPT wants to know nothing.
 fn trace(uses: usize, blocks: u64, seed: u64, all_kinds: bool) -> Loaded {
     let mut dice = Dice(seed);
     let mut records = Vec::new();
@@ -37,6 +37,9 @@ fn trace(uses: usize, blocks: u64, seed: u64, all_kinds: bool) -> Loaded {
             0 if all_kinds => Kind::Remove,
             1 if all_kinds => Kind::Readahead,
             2 if all_kinds => Kind::Write,
+            3 if all_kinds => Kind::Dirty,
+            4 if all_kinds => Kind::Held,
+            5 if all_kinds => Kind::Tick,
             _ => Kind::Read,
         };
         records.push(Record {
@@ -60,9 +63,11 @@ fn run(mut cell: impl Cell, trace: &Loaded) -> Tally {
 fn by_definition(trace: &Loaded, size: usize) -> u64 {
     let mut all = Vec::new();
     for chunk in trace.chunks() {
-        chunk
-            .unwrap()
-            .for_each(|block, _, kind| all.push((block, kind)));
+        chunk.unwrap().for_each(|block, _, kind| {
+            if !kind.is_state() {
+                all.push((block, kind));
+            }
+        });
     }
     let (mut cache, mut hits) = (Vec::new(), 0);
     for (n, (block, kind)) in all.iter().enumerate() {

@@ -273,6 +273,7 @@ fn table(placed: &[Placed], out: &mut dyn Write) -> Outcome {
         (counts.writes, "writes"),
         (counts.readahead, "read ahead"),
         (counts.removed, "removed"),
+        (counts.states, "changes of state"),
     ] {
         if n > 0 {
             write!(out, ", {n} {what}")?;

@@ -285,7 +285,7 @@ fn streamed(
     bar.end();
     in_bytes(&counts)?;
     if how.times {
-        let records = counts.uses + counts.readahead + counts.removed;
+        let records = counts.uses + counts.readahead + counts.removed + counts.states;
         print::times(records as usize, &outcomes);
     }
     let bend = curve.map(|curve| {

@@ -158,6 +158,7 @@ pub(super) fn convert(
     let lost = encoder.lost();
     for (n, what) in [
         (lost.removals, "removals were left out"),
+        (lost.states, "changes of a block's state were left out"),
         (lost.readahead, "blocks that were read ahead were left out"),
         (lost.writes, "writes are plain uses there"),
         (

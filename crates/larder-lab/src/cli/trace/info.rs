@@ -108,8 +108,11 @@ impl Blocks {
         self.reserve(chunk.bound as usize)?;
         chunk.for_each(|block, _, kind| {
             let block = block as usize;
+            if kind.is_state() {
+                return;
+            }
             let was = std::mem::replace(&mut self.there[block], kind != Kind::Remove);
-            if matches!(kind, Kind::Read | Kind::Write) {
+            if kind.is_use() {
                 self.hits += u64::from(was);
                 self.uses[block] = self.uses[block].saturating_add(1);
             }
@@ -175,7 +178,7 @@ impl Facts {
         self.largest_block = self.largest_block.max(r.block);
         self.begin = self.begin.min(r.time);
         self.end = self.end.max(r.time);
-        if matches!(r.kind, Kind::Read | Kind::Write) {
+        if r.kind.is_use() {
             self.bytes_used += u64::from(r.bytes);
         }
     }
@@ -210,6 +213,13 @@ impl Facts {
                 out,
                 "  read ahead    {}; removed {}",
                 c.readahead, c.removed
+            )?;
+        }
+        if c.states > 0 {
+            writeln!(
+                out,
+                "  state         {} times dirty, clean or held, or a second",
+                c.states
             )?;
         }
         if self.end > 0 {
