@@ -19,6 +19,14 @@ impl Scratch {
         Self::open_in(&std::env::temp_dir(), what)
     }
 
+    /// The same in memory, where there is `/dev/shm`: the speed of a disk is not measured.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub(super) fn in_memory(what: &str) -> anyhow::Result<Self> {
+        Self::open_in(Path::new("/dev/shm"), what).or_else(|_| Self::open(what))
+    }
+
     /// The same in another folder.
     pub(super) fn open_in(place: &Path, what: &str) -> anyhow::Result<Self> {
         for turn in 0..100_u32 {

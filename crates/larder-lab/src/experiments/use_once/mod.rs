@@ -14,7 +14,7 @@ mod tables;
 pub(super) use self::contestants::loadfile;
 use self::metrics::METRICS;
 pub(super) use self::plan::{CLIENTS, PATCHED, VANILLA};
-pub(super) use self::rows::lords_change;
+pub(super) use self::rows::{lords_build, lords_change};
 use crate::frame::{Declared, Results};
 use crate::model::Analysis;
 

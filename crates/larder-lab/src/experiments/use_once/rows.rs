@@ -152,7 +152,7 @@ pub(in crate::experiments) fn lords_change(clients: i64) -> Option<f64> {
 }
 
 /// A number of Lord's kernel builds: the mean of the two.
-pub(super) fn lords_build(
+pub(in crate::experiments) fn lords_build(
     kernel: &str,
     number: impl Fn(&published::LordBuild) -> f64,
 ) -> Option<f64> {

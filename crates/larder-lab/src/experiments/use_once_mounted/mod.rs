@@ -1,11 +1,13 @@
 //! Lord's measurement of 2001 again, on a mounted file system: dbench through `larder mount` before a slow disk, under the rules of
-//! then and of now. And what such a mount is for: a slow source, and a build beside a grep.
+//! then and of now, and on XFS as a control. And what such a mount is for: a slow source, and a build beside a grep.
 
 mod builds;
+mod control;
+mod dbench;
+mod linux;
 mod slow;
 
-use std::collections::{BTreeMap, HashMap};
-use std::fs::{self, File};
+use std::fs::File;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -15,14 +17,16 @@ use larder_fs::{Coherence, DiskModel, MountOptions, MountStats};
 use larder_policy::rules;
 use larder_sim::{Job, Loaded, ReadOptions, Watch, sweep};
 
+use self::control::XFS;
+use self::dbench::{Dbench, holes};
 use super::scratch::{Scratch, tool, which};
-use super::use_once::{CLIENTS, PATCHED, VANILLA, loadfile, lords_change};
-use crate::frame::words::{Bound, ratio, short};
+use super::use_once::{CLIENTS, PATCHED, VANILLA, loadfile, lords_build, lords_change};
+use crate::frame::words::{Bound, exact, ratio, short};
 use crate::frame::{
     At, Declared, Planner, Results, bench, finding, goal, grid, judged, number, section, shown,
     text,
 };
-use crate::measure::{Contestant, Plan, PlanRequest};
+use crate::measure::{Contestant, Depth, Plan, PlanRequest};
 use crate::model::{Analysis, Block, Cell, Finding, Goal, Measures, Metric, Params, Table, Value};
 
 const RATE: &str = "mb_per_s";
@@ -92,7 +96,7 @@ pub const USE_ONCE_MOUNTED: Declared = Declared {
     metrics: METRICS,
     contestants,
     brief: Some(&[DBENCH]),
-    plan: |request, contestants| planned(request, contestants, missing()),
+    plan: |request, contestants| planned(request, contestants, &Missing::here(request.depth)),
     afresh: None,
     analyse,
 };
@@ -101,12 +105,42 @@ fn contestants() -> Vec<Box<dyn Contestant>> {
     let known = RULES
         .iter()
         .filter_map(|name| rules().iter().find(|rule| rule.name == *name));
-    let about = "the slow source of that group by itself, without a cache";
-    let source = bench(slow::SOURCE, about, |params| slow::run(false, params));
+    let about = "the source by itself, without a cache: slow, or in memory where a tree is built";
+    let source = bench(slow::SOURCE, about, |params| match params.text("build") {
+        Ok(_) => builds::run(None, params),
+        Err(_) => slow::run(false, params),
+    });
+    let about = "XFS of this kernel in a memory cgroup of the mount's 72 MiB, nearly all for pages; the mount has 60 MiB of blocks in them";
+    let control = bench(XFS, about, control::run);
     known
         .map(|rule| bench(rule.name, rule.about, |params| run(rule.name, params)))
-        .chain([source])
+        .chain([source, control])
         .collect()
+}
+
+/// What cannot be measured here, and why.
+#[derive(Default)]
+struct Missing {
+    all: Option<String>,
+    control: Option<String>,
+    linux: Option<String>,
+}
+
+impl Missing {
+    fn here(depth: Depth) -> Self {
+        match depth {
+            // These parts do not run.
+            Depth::Quick => Self {
+                all: missing(),
+                ..Self::default()
+            },
+            Depth::Full => Self {
+                all: missing(),
+                control: control::missing(),
+                linux: linux::missing(),
+            },
+        }
+    }
 }
 
 /// Why nothing can be measured here.
@@ -117,10 +151,10 @@ fn missing() -> Option<String> {
         ));
     }
     if !rustix::process::geteuid().is_root() && which("fusermount3").is_none() {
-        return Some("fusermount3 is not installed".to_owned());
+        return Some("fusermount3 is not installed; install fuse3".to_owned());
     }
     if which("dbench").is_none() || loadfile().is_none() {
-        return Some("dbench is not installed".to_owned());
+        return Some("dbench or its client.txt is not installed; install dbench".to_owned());
     }
     None
 }
@@ -128,10 +162,10 @@ fn missing() -> Option<String> {
 fn planned(
     request: &PlanRequest<'_>,
     contestants: &[Box<dyn Contestant>],
-    missing: Option<String>,
+    missing: &Missing,
 ) -> Plan {
     let mut plan = Planner::new(request, contestants, (1, 1, 0.05), (6, 11, 0.03));
-    if let Some(why) = missing {
+    if let Some(why) = &missing.all {
         plan.skip("dbench on a mount", why);
         return plan.finish();
     }
@@ -139,15 +173,22 @@ fn planned(
     let shorter = plan.either(1, 15);
     let each = seconds as f64 + 1.0;
     let loads = plan.either(&CLIENTS[4..5], &CLIENTS[..]);
-    let cells = loads
-        .iter()
-        .flat_map(|clients| [VANILLA, PATCHED].map(|rule| cell(rule, *clients, seconds)));
-    let cells: Vec<Cell> = cells.collect();
+    let control = (!plan.quick() && missing.control.is_none()).then_some(XFS);
+    let at_each = |loads: &[i64], rules: &[&'static str]| {
+        let rules = rules.iter().copied().chain(control);
+        let names: Vec<&str> = rules.collect();
+        let at = |clients: &i64| -> Vec<Cell> {
+            names
+                .iter()
+                .map(|name| cell(name, *clients, seconds))
+                .collect()
+        };
+        loads.iter().flat_map(at).collect::<Vec<Cell>>()
+    };
+    let cells = at_each(loads, &RULES[..2]);
     let guess = each * (cells.len() + 1) as f64;
     plan.group(DBENCH, RATE, VANILLA, guess, cells);
-    let field = FIELD_CLIENTS
-        .iter()
-        .flat_map(|clients| RULES.map(|rule| cell(rule, *clients, seconds)));
+    let field = at_each(&FIELD_CLIENTS, &RULES);
     let recorded = plan.either(&RULES[..2], &RULES[..]);
     let replay = recorded.iter().map(|rule| {
         let cell = cell(rule, 16, shorter);
@@ -156,13 +197,16 @@ fn planned(
     let guess = (shorter as f64 + 1.0) * (recorded.len() + 1) as f64;
     if plan.quick() {
         plan.skip(
-            "other rules, other loads than 16 clients, runs of 15 seconds, a slow source, builds, more than one round",
-            "they take an hour; run with --full",
+            "other rules, XFS, other loads than 16 clients, runs of 15 seconds, a slow source, builds, more than one round",
+            "they take two to four hours; run with --full",
         );
     } else {
-        plan.group(FIELD, RATE, PATCHED, each * 17.0, field);
+        if let Some(why) = &missing.control {
+            plan.skip("XFS in a memory cgroup", why);
+        }
+        plan.group(FIELD, RATE, PATCHED, each * 19.0, field);
         slow::plan(&mut plan);
-        builds::plan(&mut plan);
+        builds::plan(&mut plan, missing.linux.as_deref());
     }
     // Counts of a run that is as long as another one, whatever it does in that time.
     plan.group(REPLAY, HITS, VANILLA, guess, replay)
@@ -176,99 +220,6 @@ fn cell(rule: &str, clients: i64, seconds: i64) -> Cell {
         .with("seconds", seconds)
         .with("cache_mb", CACHE_MB);
     Cell::new(rule, params)
-}
-
-/// dbench's load: the files of a client when its first turn begins, and what it does in a turn. Each turn ends as it began.
-struct Load {
-    folders: Vec<String>,
-    files: BTreeMap<String, u64>,
-    turn: String,
-}
-
-impl Load {
-    fn read(load: &str) -> anyhow::Result<Self> {
-        let (mut folders, mut files) = (Vec::new(), BTreeMap::<String, u64>::new());
-        let mut handles = HashMap::new();
-        let mut lines = load.lines();
-        // A turn begins by a look at this folder.
-        let begins = |line: &&str| line.starts_with("FIND_FIRST") && line.contains("\\SEED\\*\"");
-        let first = loop {
-            let line = lines.next().context("dbench's load file has no turn")?;
-            if begins(&line) {
-                break line;
-            }
-            if !line.ends_with("NT_STATUS_OK") {
-                continue;
-            }
-            let words: Vec<&str> = line.split_whitespace().collect();
-            let quoted: Vec<&str> = line.split('"').collect();
-            match (words.as_slice(), quoted.as_slice()) {
-                (["NTCreateX", ..], [_, path, more]) => {
-                    let more: Vec<&str> = more.split_whitespace().collect();
-                    let [options, disposition, handle, ..] = more[..] else {
-                        continue;
-                    };
-                    let path = (*path).to_owned();
-                    handles.insert(handle, path.clone());
-                    if options == "0x1" {
-                        folders.push(path);
-                    } else {
-                        let length = files.entry(path).or_default();
-                        // These dispositions cut a file.
-                        if ["0x0", "0x4", "0x5"].contains(&disposition) {
-                            *length = 0;
-                        }
-                    }
-                }
-                (["WriteX", handle, offset, bytes, ..], _) => {
-                    let end = offset.parse::<u64>()? + bytes.parse::<u64>()?;
-                    let file = handles.get(handle).and_then(|path| files.get_mut(path));
-                    if let Some(length) = file {
-                        *length = end.max(*length);
-                    }
-                }
-                (["Mkdir", ..], [_, path, ..]) => folders.push((*path).to_owned()),
-                (["Unlink", ..], [_, path, ..]) => {
-                    files.remove(*path);
-                }
-                (["Rename", ..], [_, from, _, to, ..]) => {
-                    if let Some(length) = files.remove(*from) {
-                        files.insert((*to).to_owned(), length);
-                    }
-                }
-                _ => {}
-            }
-        };
-        let turn = std::iter::once(first)
-            .chain(lines.take_while(|line| !begins(line)))
-            .flat_map(|line| [line, "\n"]);
-        let turn = turn.collect();
-        Ok(Self {
-            folders,
-            files,
-            turn,
-        })
-    }
-
-    /// Makes the files of these many clients. They have no content, so they take no memory before they are written.
-    fn make(&self, source: &Path, clients: usize) -> anyhow::Result<()> {
-        for client in 0..clients {
-            let own = format!("client{client}");
-            let place = |path: &str| {
-                let path = path.replace("client1", &own).replace('\\', "/");
-                source.join(path.trim_start_matches('/'))
-            };
-            for folder in &self.folders {
-                fs::create_dir_all(place(folder))?;
-            }
-            for (file, length) in &self.files {
-                let path = place(file);
-                let made = File::create(&path).and_then(|made| made.set_len(*length));
-                made.with_context(|| format!("{} cannot be made", path.display()))?;
-            }
-        }
-        Ok(())
-    }
 }
 
 /// What this process mounts is not seen by others and ends with it, however it ends. Where that is not allowed, a mount that is
@@ -290,27 +241,12 @@ fn run(rule: &str, params: &Params) -> anyhow::Result<Measures> {
         return slow::run(true, params);
     }
     if params.text("build").is_ok() {
-        return builds::run(rule, params);
+        return builds::run(Some(rule), params);
     }
-    let (clients, seconds) = (params.count("clients")?, params.count("seconds")?);
-    ensure!(
-        (1..=256).contains(&clients) && seconds > 0,
-        "1 to 256 clients"
-    );
-    let path = loadfile().context("dbench's client.txt is not here; install dbench")?;
-    let load = Load::read(&fs::read_to_string(&path)?)?;
-    // The source's own disk is not measured.
-    let shm = Path::new("/dev/shm");
-    let scratch = match Scratch::open_in(shm, "mounted") {
-        Ok(scratch) => scratch,
-        Err(_) => Scratch::open("mounted")?,
-    };
-    let (source, at) = (scratch.path("source"), scratch.path("at"));
-    let (turn, trace) = (scratch.path("turn.txt"), scratch.path("trace.csv"));
-    fs::create_dir(&source)?;
-    fs::create_dir(&at)?;
-    fs::write(&turn, &load.turn)?;
-    load.make(&source, clients)?;
+    let dbench = Dbench::new(params)?;
+    let (source, at) = (dbench.folder("source")?, dbench.folder("at")?);
+    let trace = dbench.path("trace.csv");
+    dbench.make(&source, holes)?;
     mount_alone();
     let recorded = params.count("recorded").is_ok();
     let mut options = MountOptions::new(&source, &at)
@@ -323,7 +259,7 @@ fn run(rule: &str, params: &Params) -> anyhow::Result<Measures> {
     }
     let mount = options.mount()?;
     let before = mount.stats();
-    let rate = dbench(&at, &turn, clients, seconds)?;
+    let rate = dbench.run(&at, None)?;
     let stats = mount.stats();
     mount.unmount()?;
     drop(mount);
@@ -334,38 +270,52 @@ fn run(rule: &str, params: &Params) -> anyhow::Result<Measures> {
     }
 }
 
-/// Megabytes a second.
-fn dbench(at: &Path, turn: &Path, clients: usize, seconds: usize) -> anyhow::Result<f64> {
-    // Where one client fails dbench waits for ever. `timeout` ends all of them, also when this process is gone.
-    let output = Command::new(tool("timeout")?)
-        .args(["-k", "1", &(30 + 3 * seconds).to_string()])
-        .arg(tool("dbench")?)
-        .arg("-D")
-        .arg(at)
-        .arg("-c")
-        .arg(turn)
-        .args(["-t", &seconds.to_string(), &clients.to_string()])
+/// What a command says that must succeed.
+fn done(command: &mut Command) -> anyhow::Result<String> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let output = command
         .output()
-        .context("dbench cannot be run")?;
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    let rate = said
-        .lines()
-        .find_map(|line| line.strip_prefix("Throughput "))
-        .and_then(|rest| rest.split_whitespace().next()?.parse::<f64>().ok());
-    rate.filter(|_| output.status.success()).with_context(|| {
-        let last = said.lines().rfind(|line| line.contains("ERROR"));
-        format!("dbench failed: {}", last.unwrap_or("it did not end"))
-    })
+        .with_context(|| format!("{name} cannot be run"))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{name}: {}", said.trim());
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// What `make` says.
+fn make(tree: &Path, words: &[&str]) -> anyhow::Result<String> {
+    let mut command = Command::new(tool("make")?);
+    // They change what is built, where, or what is said of it.
+    for name in [
+        "MAKEFLAGS",
+        "MAKELEVEL",
+        "KBUILD_OUTPUT",
+        "KBUILD_VERBOSE",
+        "ARCH",
+        "CROSS_COMPILE",
+    ] {
+        command.env_remove(name);
+    }
+    done(
+        command
+            .args(["--no-print-directory", "-C"])
+            .arg(tree)
+            .args(words),
+    )
 }
 
 /// What a mount did between two looks.
 fn with_counts(measures: Measures, before: &MountStats, after: &MountStats) -> Measures {
-    let since = |of: fn(&MountStats) -> u64| (of(after) - of(before)) as f64;
-    let (hits, misses) = (since(|stats| stats.hits), since(|stats| stats.misses));
+    let (hits, misses) = (after.hits - before.hits, after.misses - before.misses);
+    let uses = (hits + misses).max(1) as f64;
+    moved(measures, before, after).with(HITS, 100.0 * hits as f64 / uses)
+}
+
+/// What it moved from and to its source.
+fn moved(measures: Measures, before: &MountStats, after: &MountStats) -> Measures {
+    let since = |of: fn(&MountStats) -> u64| (of(after) - of(before)) as f64 / 1e6;
     measures
-        .with(HITS, 100.0 * hits / (hits + misses).max(1.0))
-        .with(READ, since(|stats| stats.backing_read_bytes) / 1e6)
-        .with(WRITTEN, since(|stats| stats.backing_written_bytes) / 1e6)
+        .with(READ, since(|stats| stats.backing_read_bytes))
+        .with(WRITTEN, since(|stats| stats.backing_written_bytes))
 }
 
 /// Hits of the simulator on what the mount recorded, under the mount's rule and the best there can be.
@@ -394,11 +344,12 @@ fn analyse(results: &Results<'_>) -> Analysis {
         from_which_load(results),
         two(results),
         field(results),
+        control::found(results),
         replay(results),
-        builds::found(results),
     ];
+    let findings = findings.into_iter().flatten();
     Analysis {
-        findings: findings.into_iter().flatten().collect(),
+        findings: findings.chain(builds::found(results)).collect(),
         goals: [goals(results), slow::goals(results)].concat(),
         sections: vec![
             section(
@@ -428,27 +379,34 @@ fn at<'r, 'a>(results: &'r Results<'a>, rule: &str, clients: i64) -> Option<At<'
     results.find(DBENCH, rule, &[("clients", clients)])
 }
 
-/// Use-once against 2.4.7 at a load.
-fn compared(results: &Results<'_>, clients: i64, question: &str) -> Option<Finding> {
-    let (before, after) = (
-        at(results, VANILLA, clients)?,
-        at(results, PATCHED, clients)?,
-    );
-    let then =
-        lords_change(clients).map_or_else(String::new, |change| format!(" (2001: {change:+.0} %)"));
-    let both = ("use-once", &after);
-    let other = ("2.4.7", &before);
-    judged(question, "Lord 2001", both, other, RATE, |ratio, _| {
-        format!("At {clients} clients use-once moves {ratio} of what 2.4.7 does{then}.")
+/// One contestant against another at a load, both with what the sentence calls them; `then` says what there was before.
+fn compared(
+    results: &Results<'_>,
+    [(one, called), (other, other_called)]: [(&str, &str); 2],
+    clients: i64,
+    (question, asked_by): (&str, &str),
+    then: &str,
+) -> Option<Finding> {
+    let (one, other) = (at(results, one, clients)?, at(results, other, clients)?);
+    judged(question, asked_by, (called, &one), (other_called, &other), RATE, |ratio, _| {
+        format!("At {clients} clients {called} moves {ratio} of what {other_called} does{then}.")
     })
     .or_else(|| {
         // Too few rounds for an interval.
-        let [one, other] = [after.middle(RATE)?, before.middle(RATE)?].map(short);
+        let [one, other] = [one.middle(RATE)?, other.middle(RATE)?].map(short);
         let answer = format!(
-            "This run cannot tell, it has too few rounds: {one} MB/s with use-once and {other} MB/s without at {clients} clients{then}; run with --full."
+            "This run cannot tell, it has too few rounds: {one} MB/s with {called} and {other} MB/s with {other_called} at {clients} clients{then}; run with --full and six rounds or more."
         );
-        Some(finding(question, "Lord 2001", answer))
+        Some(finding(question, asked_by, answer))
     })
+}
+
+/// Use-once against 2.4.7, beside Lord's result.
+fn changed(results: &Results<'_>, clients: i64, question: &str) -> Option<Finding> {
+    let then =
+        lords_change(clients).map_or_else(String::new, |change| format!(" (2001: {change:+.0} %)"));
+    let both = [(PATCHED, "use-once"), (VANILLA, "2.4.7")];
+    compared(results, both, clients, (question, "Lord 2001"), &then)
 }
 
 fn gains(results: &Results<'_>) -> Option<Finding> {
@@ -457,7 +415,7 @@ fn gains(results: &Results<'_>) -> Option<Finding> {
         .filter(|n| *n >= 16)
         .find(|n| at(results, PATCHED, *n).is_some())?;
     let question = "Is dbench faster with use-once under high load?";
-    Some(compared(results, most, question)?.with(by_load(results)))
+    Some(changed(results, most, question)?.with(by_load(results)))
 }
 
 /// The smallest load from which on use-once is surely faster, of those that were measured.
@@ -482,7 +440,7 @@ fn from_which_load(results: &Results<'_>) -> Option<Finding> {
 
 fn two(results: &Results<'_>) -> Option<Finding> {
     let question = "Are two clients slower with use-once (44.3 against 48.4 MB/s in 2001)?";
-    compared(results, 2, question)
+    changed(results, 2, question)
 }
 
 fn field(results: &Results<'_>) -> Option<Finding> {
@@ -501,16 +459,29 @@ fn field(results: &Results<'_>) -> Option<Finding> {
     ))
 }
 
-fn replay(results: &Results<'_>) -> Option<Finding> {
+/// By rule the hits of the mount, of the simulator, and under OPT, in percent.
+fn replays(results: &Results<'_>) -> Vec<(&'static str, [f64; 3])> {
     let hits = |rule: &&'static str| {
         let at = results.find(REPLAY, rule, &[])?;
         // None in a run from before there was OPT.
         let best = at.middle(BEST).unwrap_or(f64::NAN);
         Some((*rule, [at.middle(HITS)?, at.middle(REPLAYED)?, best]))
     };
-    let all: Vec<_> = RULES.iter().filter_map(hits).collect();
-    let apart = |(_, [real, simulated, _]): &(&str, [f64; 3])| (real - simulated).abs();
-    let worst = all.iter().max_by(|a, b| apart(a).total_cmp(&apart(b)))?;
+    RULES.iter().filter_map(hits).collect()
+}
+
+/// Percentage points between mount and simulator.
+fn apart((_, [real, simulated, _]): &(&'static str, [f64; 3])) -> f64 {
+    (real - simulated).abs()
+}
+
+fn farthest<'a>(all: &'a [(&'static str, [f64; 3])]) -> Option<&'a (&'static str, [f64; 3])> {
+    all.iter().max_by(|a, b| apart(a).total_cmp(&apart(b)))
+}
+
+fn replay(results: &Results<'_>) -> Option<Finding> {
+    let all = replays(results);
+    let worst = farthest(&all)?;
     let (rule, [real, simulated, _]) = worst;
     let answer = format!(
         "Of the recorded uses the simulator finds as many as the mount within {:.2} points; farthest apart: {rule}, {simulated:.2} % and {real:.2} %.",
@@ -544,7 +515,27 @@ fn goals(results: &Results<'_>) -> Vec<Goal> {
             RATE,
         )
     };
-    loads.map(goal).collect()
+    let all = replays(results);
+    let same = farthest(&all).map(|worst| {
+        let measured = Some(exact(apart(worst)));
+        let note = format!("farthest apart: {}", worst.0);
+        Bound::AtMost(0.5)
+            .goal(
+                "hits, simulator and mount",
+                "the mount",
+                measured,
+                None,
+                note,
+            )
+            .in_unit("points")
+    });
+    loads.map(goal).chain(same).collect()
+}
+
+/// The loads that ran, as rows of a table.
+fn loads(results: &Results<'_>) -> impl Iterator<Item = (i64, Value)> {
+    let loads = results.values(DBENCH, "clients").into_iter();
+    loads.map(|clients| (clients, Value::Count(clients)))
 }
 
 fn by_load(results: &Results<'_>) -> Table {
@@ -553,16 +544,14 @@ fn by_load(results: &Results<'_>) -> Table {
         "use-once / 2.4.7",
         "2.4.7",
         "use-once",
+        XFS,
         "hits, 2.4.7",
         "hits, use-once",
     ];
     grid(
         "dbench's throughput by clients",
         "clients",
-        CLIENTS
-            .into_iter()
-            .filter(|n| at(results, VANILLA, *n).is_some())
-            .map(|n| (n, Value::Count(n))),
+        loads(results),
         columns.map(|name| (name, name.to_owned())),
         |clients, column| {
             let of = |rule| at(results, rule, *clients);
@@ -580,6 +569,7 @@ fn by_load(results: &Results<'_>) -> Table {
                 }
                 "2.4.7" => metric(VANILLA, RATE),
                 "use-once" => metric(PATCHED, RATE),
+                XFS => metric(XFS, RATE),
                 "hits, 2.4.7" => metric(VANILLA, HITS),
                 _ => metric(PATCHED, HITS),
             }
@@ -600,7 +590,10 @@ fn by_rule(results: &Results<'_>) -> Table {
     grid(
         "dbench under every rule, by clients",
         "rule",
-        RULES.map(|rule| (rule, text(rule))),
+        RULES
+            .into_iter()
+            .chain([XFS])
+            .map(|rule| (rule, text(rule))),
         columns,
         |rule, (clients, metric)| {
             let at = results.find(FIELD, rule, &[("clients", *clients)]);
@@ -614,52 +607,57 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_load_is_files_and_a_turn() {
-        let text = r#"Deltree "\clients\client1" NT_STATUS_OK
-Mkdir "\clients" NT_STATUS_OK
-NTCreateX "\clients\client1" 0x1 0x2 1 NT_STATUS_OK
-NTCreateX "\clients\client1\none" 0x40 0x1 2 NT_STATUS_OBJECT_NAME_NOT_FOUND
-NTCreateX "\clients\client1\A b" 0x40 0x2 3 NT_STATUS_OK
-WriteX 3 65534 1 1 NT_STATUS_OK
-WriteX 3 0 10 10 NT_STATUS_OK
-NTCreateX "\clients\client1\gone" 0x40 0x2 4 NT_STATUS_OK
-Unlink "\clients\client1\gone" NT_STATUS_OK
-Rename "\clients\client1\A b" "\clients\client1\c" NT_STATUS_OK
-FIND_FIRST "\clients\client1\~dmtmp\SEED\*" 260 1366 5 NT_STATUS_OK
-ReadX 3 0 1 1 NT_STATUS_OK
-FIND_FIRST "\clients\client1\~dmtmp\SEED\*" 260 1366 5 NT_STATUS_OK
-"#;
-        let load = Load::read(text).expect("has a turn");
-        assert_eq!(load.turn.lines().count(), 2);
-        let scratch = Scratch::open("test").expect("room");
-        load.make(scratch.folder(), 2).expect("made");
-        for client in ["client0", "client1"] {
-            let own = scratch.path("clients").join(client);
-            let names: Vec<_> = fs::read_dir(&own).expect("there").flatten().collect();
-            assert_eq!(names.len(), 1);
-            assert_eq!(own.join("c").metadata().expect("there").len(), 65_535);
-        }
-        assert!(Load::read("Mkdir \"\\clients\" NT_STATUS_OK\n").is_err());
-    }
-
-    #[test]
     fn without_fuse_one_line_says_so() {
         let machine = crate::model::MachineRecord::default();
         let request = PlanRequest {
-            depth: crate::measure::Depth::Quick,
+            depth: Depth::Quick,
             machine: &machine,
             seed: 1,
         };
-        let why = Some("dbench is not installed".to_owned());
-        let plan = planned(&request, &contestants(), why);
+        let missing = Missing {
+            all: Some("dbench is not installed".to_owned()),
+            ..Missing::default()
+        };
+        let plan = planned(&request, &contestants(), &missing);
         assert!(plan.groups.is_empty() && plan.skipped.len() == 1);
-        let plan = planned(&request, &contestants(), None);
+        let plan = planned(&request, &contestants(), &Missing::default());
         let seconds = plan
             .groups
             .iter()
             .map(|group| group.round_guess.as_secs_f64() * f64::from(group.min_rounds));
         assert!(seconds.sum::<f64>() <= 15.0);
-        // And the slow source.
-        assert_eq!(contestants().len(), RULES.len() + 1);
+        // And the slow source and the control.
+        assert_eq!(contestants().len(), RULES.len() + 2);
+    }
+
+    #[test]
+    fn without_xfs_or_linux_one_line_says_so() {
+        let machine = crate::model::MachineRecord::default();
+        let request = PlanRequest {
+            depth: Depth::Full,
+            machine: &machine,
+            seed: 1,
+        };
+        let loads = |plan: &Plan| -> usize {
+            let cells = plan.groups.iter().flat_map(|group| &group.cells);
+            cells.filter(|cell| cell.contestant == XFS).count()
+        };
+        let plan = planned(&request, &contestants(), &Missing::default());
+        assert_eq!(loads(&plan), CLIENTS.len() + FIELD_CLIENTS.len());
+        let missing = Missing {
+            control: Some("this kernel has no XFS".to_owned()),
+            linux: Some("install flex (Debian's names)".to_owned()),
+            ..Missing::default()
+        };
+        let plan = planned(&request, &contestants(), &missing);
+        assert_eq!(loads(&plan), 0);
+        assert!(!plan.groups.iter().any(|group| group.name.contains("linux")));
+        for why in [missing.control, missing.linux] {
+            let lines = plan
+                .skipped
+                .iter()
+                .filter(|line| Some(&line.why) == why.as_ref());
+            assert_eq!(lines.count(), 1);
+        }
     }
 }

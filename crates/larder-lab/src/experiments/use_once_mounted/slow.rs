@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail, ensure};
 use larder_fs::{Coherence, DiskModel, MountOptions};
 
-use super::{Scratch, mount_alone, tool, which};
+use super::{Scratch, done, mount_alone, tool, which};
 use crate::frame::words::Bound;
 use crate::frame::{At, Planner, Results, goal, grid, shown, text};
 use crate::model::{Cell, Goal, Measures, Params, Table, Value};
@@ -53,8 +53,7 @@ fn cell(name: &str, work: &str) -> Cell {
 pub(super) fn run(behind: bool, params: &Params) -> anyhow::Result<Measures> {
     let work = params.text("work")?;
     let call = Duration::from_micros(params.count("call_us")? as u64);
-    let shm = Path::new("/dev/shm");
-    let scratch = Scratch::open_in(shm, "slow").or_else(|_| Scratch::open("slow"))?;
+    let scratch = Scratch::in_memory("slow")?;
     let (files, slow, at) = (
         scratch.path("files"),
         scratch.path("slow"),
@@ -115,14 +114,7 @@ fn make(files: &Path) -> anyhow::Result<()> {
 }
 
 fn git(tree: &Path, words: &[&str]) -> anyhow::Result<()> {
-    let done = Command::new(tool("git")?)
-        .arg("-C")
-        .arg(tree)
-        .args(words)
-        .output()?;
-    let said = String::from_utf8_lossy(&done.stderr);
-    ensure!(done.status.success(), "git {}: {said}", words.join(" "));
-    Ok(())
+    done(Command::new(tool("git")?).arg("-C").arg(tree).args(words)).map(drop)
 }
 
 /// Returns how many reads, names or commands.
