@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex};
 
 use crate::common::Faulty;
 use larder_cache::{Access, AccessKind, BlockCache, FileId, MemoryStorage};
+use larder_policy::replay::Replay;
 use larder_policy::{Admission, Arrival, FrameState, Frames, Policy, Shadow, Touch};
-use larder_policy::{Frame, Reason, Visitor, rules, with_rule};
+use larder_policy::{Frame, Lru, Reason, Visitor, rules, with_rule};
 
 /// A cache by definition: the rule, a map, no pages. What the simulator does, with the identities that the cache gave.
 struct Plain<P> {
@@ -247,4 +248,52 @@ fn a_recorder_may_use_another_cache_and_own_what_it_likes() {
     cache.record(None);
     let entries = log.file(FileId(1)).unwrap();
     assert_eq!(log.handle().read(&entries, 7).unwrap()[0], 1);
+}
+
+/// A block that a thread holds stays when it is its turn. The record says so before the miss, and of no block but that one.
+#[test]
+fn a_block_that_is_held_in_its_turn_is_recorded() {
+    let cache = BlockCache::builder(MemoryStorage::default())
+        .bytes(8 * larder::os::page_size())
+        .policy("lru")
+        .read_ahead(0)
+        .build()
+        .unwrap();
+    let log: Arc<Mutex<Vec<Access>>> = Arc::default();
+    let into = Arc::clone(&log);
+    cache.record(Some(Box::new(move |access| {
+        into.lock().unwrap().push(access)
+    })));
+    let file = cache.file(FileId(1)).unwrap();
+    let mut handle = cache.handle();
+    (0..8).for_each(|index| drop(handle.read(&file, index).unwrap()));
+    let mut other = cache.handle();
+    let held = other.read(&file, 0).unwrap();
+    // Its use is not reported yet, so it is still the oldest.
+    drop(handle.read(&file, 8).unwrap());
+    drop(held);
+    drop(other);
+    drop(handle.read(&file, 1).unwrap());
+    let log = log.lock().unwrap();
+    let told: Vec<_> = log[8..]
+        .iter()
+        .map(|one| (one.index, one.kind, one.hit))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            (0, AccessKind::Held, false),
+            (8, AccessKind::Read, false),
+            (0, AccessKind::Read, true),
+            (1, AccessKind::Read, false),
+        ]
+    );
+    let mut replay = Replay::new(Lru::new(8).unwrap()).unwrap();
+    for access in log.iter() {
+        let block = access.index as u32;
+        match access.kind {
+            AccessKind::Held => replay.hold(block),
+            _ => assert_eq!(replay.access(block, access.request), access.hit, "{block}"),
+        }
+    }
 }

@@ -261,6 +261,8 @@ fn the_trace_has_every_use() {
     };
     mounted.put("file", vec![1; 40_960]);
     assert_eq!(mounted.get("file").len(), 40_960);
+    // Uses that the rule had not heard of by now would be missing.
+    fs::remove_file(mounted.at.join("file")).unwrap();
     mounted.mount.unmount().unwrap();
     let stats = mounted.mount.stats();
     let trace = fs::read_to_string(&path).unwrap();

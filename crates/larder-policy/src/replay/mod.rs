@@ -81,7 +81,11 @@ impl Frames for Slots {
             return FrameState::Pinned;
         }
         if self.dirty > 0 && *self.slot(frame) & DIRTY != 0 {
-            self.passed.borrow_mut().push(frame);
+            // Without memory the rule passes it again next time.
+            let mut passed = self.passed.borrow_mut();
+            if passed.try_reserve(1).is_ok() {
+                passed.push(frame);
+            }
             return FrameState::Pinned;
         }
         FrameState::Clean
@@ -309,14 +313,17 @@ impl<P: Policy> Replay<P> {
     /// # Ok::<(), larder_policy::PolicyError>(())
     /// ```
     pub fn set_dirty(&mut self, block: u32) {
-        match self.slots.blocks.get_mut(block as usize) {
-            Some(at) if *at & RESIDENT != 0 => {
-                if *at & DIRTY == 0 && self.slots.dirty < self.rule.capacity() / 2 {
-                    *at |= DIRTY;
-                    self.slots.dirty += 1;
-                }
+        let at = self.slots.blocks.get_mut(block as usize);
+        let Some(at) = at.filter(|at| **at & RESIDENT != 0) else {
+            // Without memory it comes in clean.
+            if self.dirty_outside.try_reserve(1).is_ok() {
+                self.dirty_outside.insert(block);
             }
-            _ => drop(self.dirty_outside.insert(block)),
+            return;
+        };
+        if *at & DIRTY == 0 && self.slots.dirty < self.rule.capacity() / 2 {
+            *at |= DIRTY;
+            self.slots.dirty += 1;
         }
     }
 
@@ -362,6 +369,7 @@ impl<P: Policy> Replay<P> {
         if let Some(at) = self.slots.blocks.get(block as usize)
             && *at & RESIDENT != 0
             && self.slots.held.len() < self.rule.capacity() / 4
+            && self.slots.held.try_reserve(1).is_ok()
         {
             self.slots.held.push(*at as Frame);
         }
@@ -582,6 +590,7 @@ impl<P: Policy> Replay<P> {
             + slots.blocks.capacity() * size_of::<u64>()
             + slots.holds.capacity() * size_of::<u32>()
             + slots.free.capacity() * size_of::<Frame>()
+            + self.dirty_outside.capacity() * size_of::<u32>()
     }
 
     /// The rule.

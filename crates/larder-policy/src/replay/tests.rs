@@ -134,6 +134,21 @@ fn dirty_blocks_stay_and_are_parked_until_they_are_clean_used_or_removed() {
     cache.rule().check().unwrap();
 }
 
+/// LRU takes a parked frame for its newest when it looks at it again.
+#[test]
+fn a_dirty_block_that_was_passed_is_parked() {
+    let mut cache = Replay::new(Lru::new(4).unwrap()).unwrap();
+    cache.run(&[0, 1, 2, 3], 0);
+    cache.set_dirty(0);
+    cache.access(4, 4);
+    cache.set_clean(0);
+    cache.run(&[5, 6, 7], 5);
+    assert!(
+        cache.holds(0),
+        "it is newer than those that came before it was clean"
+    );
+}
+
 #[test]
 fn what_was_dirty_before_it_came_is_dirty_when_it_comes() {
     let mut cache = Replay::new(Lru::new(2).unwrap()).unwrap();
