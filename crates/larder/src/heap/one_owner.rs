@@ -38,8 +38,10 @@ const PLACES: usize = if KEPT > CLASSES { KEPT } else { CLASSES + 1 };
 /// no lock, no atomic instruction and no thread-local: what Michael Maraist sketched in 2001 as the allocator that an
 /// interpreter carries in its own structure.
 ///
-/// It is not `Sync`, so all methods take `&self`, and it is an [`Allocator`](allocator_api2::alloc::Allocator) by
-/// reference with the feature `allocator-api2`.
+/// It is not `Sync`, so all methods take `&self`, and it is an [`Allocator`] by reference with the feature
+/// `allocator-api2`.
+///
+/// [`Allocator`]: https://docs.rs/allocator-api2/latest/allocator_api2/alloc/trait.Allocator.html
 ///
 /// ```
 /// use std::alloc::Layout;
