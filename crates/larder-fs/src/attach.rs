@@ -171,24 +171,41 @@ pub(crate) fn break_off(number: u32, mountpoint: &Path) {
 
 /// Whether a FUSE file system of this program is mounted there.
 pub(crate) fn is_mounted(mountpoint: &Path) -> bool {
-    mount_lines().any(|(path, _)| path == mountpoint)
+    mount_lines().any(|line| line.mountpoint == mountpoint)
 }
 
 /// The mountpoints of a user's file systems of this program.
 pub(crate) fn all_mounted(user: u32) -> Vec<PathBuf> {
     let user = format!("user_id={user}");
-    let lines = mount_lines().filter(|(_, options)| options.split(',').any(|has| has == user));
-    lines.map(|(path, _)| path).collect()
+    let of_user = |line: &MountLine| line.options.split(',').any(|has| has == user);
+    let lines = mount_lines().filter(of_user);
+    lines.map(|line| line.mountpoint).collect()
 }
 
-/// Mountpoints and options of what is mounted by this program.
-fn mount_lines() -> impl Iterator<Item = (PathBuf, String)> {
+/// Is this directory mounted by this program, or one above or below it?
+pub(crate) fn is_source(path: &Path) -> bool {
+    mount_lines().any(|line| path.starts_with(&line.source) || line.source.starts_with(path))
+}
+
+/// What is mounted by this program.
+struct MountLine {
+    source: PathBuf,
+    mountpoint: PathBuf,
+    options: String,
+}
+
+fn mount_lines() -> impl Iterator<Item = MountLine> {
     let all = std::fs::read("/proc/self/mounts").unwrap_or_default();
+    let path = |path: &[u8]| PathBuf::from(OsString::from_vec(plain(path)));
     let line = |line: &[u8]| {
-        let mut words = line.split(|&byte| byte == b' ').skip(1);
-        let (path, kind, options) = (words.next()?, words.next()?, words.next()?);
-        let options = String::from_utf8_lossy(options).into_owned();
-        (kind == b"fuse.larder").then(|| (PathBuf::from(OsString::from_vec(plain(path))), options))
+        let mut words = line.split(|&byte| byte == b' ');
+        let (source, mountpoint) = (words.next()?, words.next()?);
+        let (kind, options) = (words.next()?, words.next()?);
+        (kind == b"fuse.larder").then(|| MountLine {
+            source: path(source),
+            mountpoint: path(mountpoint),
+            options: String::from_utf8_lossy(options).into_owned(),
+        })
     };
     let lines: Vec<_> = all.split(|&byte| byte == b'\n').filter_map(line).collect();
     lines.into_iter()

@@ -44,8 +44,8 @@ pub enum FsError {
     },
     /// Another mount has this source, or a directory above or below it.
     #[error(
-        "source {} or a directory within it is mounted already; unmount the other one, or mount both read-only; or another program has \
-         locked it (flock)",
+        "source {} or a directory within it is mounted already; unmount the other one, or mount both read-only; or what was unmounted \
+         is still being written back, or another program has locked it (flock)",
         path.display()
     )]
     Busy {

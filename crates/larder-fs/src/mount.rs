@@ -15,7 +15,7 @@ use larder_cache::{Access, AccessKind, BlockCache};
 use rustix::fs::{FlockOperation, OFlags};
 use rustix::io::Errno;
 
-use crate::attach::{attach, break_off, connection, detach, is_mounted};
+use crate::attach::{attach, break_off, connection, detach, is_mounted, is_source};
 use crate::control::{Socket, Tune, connected};
 use crate::error::FsError;
 use crate::filesystem::FileSystem;
@@ -54,6 +54,9 @@ const RING_WRITE: usize = 128 << 10;
 
 /// For what the source does not take at the end.
 const LAST_CHANCE: Duration = Duration::from_secs(60);
+
+/// A mount that was ended may take so long to write back before another one of its source is refused.
+const LAST_OF_ANOTHER: Duration = Duration::from_secs(10);
 
 /// How a number of bytes is shared out. Most of it stays as it is while the mount lives, whatever size [`tune`](Mount::tune) gives the
 /// cache; inodes and blocks share the rest.
@@ -206,6 +209,26 @@ impl Claim {
     }
 }
 
+/// Takes what one mount has at a time. A mount that `umount` ended has it until its source has everything: that is waited for.
+fn after_the_last<T>(
+    has_ended: impl Fn() -> bool,
+    take: impl Fn() -> Result<T, FsError>,
+) -> Result<T, FsError> {
+    let begun = Instant::now();
+    loop {
+        let taken = take();
+        let busy = match &taken {
+            Err(FsError::Busy { .. }) => true,
+            Err(FsError::Io { error, .. }) => error.kind() == io::ErrorKind::AddrInUse,
+            _ => false,
+        };
+        if !busy || !has_ended() || begun.elapsed() > LAST_OF_ANOTHER {
+            return taken;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
 /// A directory that is mounted. Dropping it unmounts, also while programs use it, and waits as [`wait`](Self::wait) does.
 ///
 /// ```no_run
@@ -251,7 +274,8 @@ impl MountOptions {
                 mountpoint,
             });
         }
-        let claim = Claim::new(&source, self.read_only)?;
+        let claim = || Claim::new(&source, self.read_only);
+        let claim = after_the_last(|| !is_source(&source), claim)?;
         let system = self.prepare(&source)?;
         self.start(system, source, mountpoint, claim)
     }
@@ -422,7 +446,8 @@ impl MountOptions {
         let plan = self.plan()?;
         let budget = self.whole_budget()?;
         let what = "listening for commands";
-        let socket = Socket::new(&mountpoint).map_err(|error| FsError::Io { what, error })?;
+        let socket = || Socket::new(&mountpoint).map_err(|error| FsError::Io { what, error });
+        let socket = after_the_last(|| !is_mounted(&mountpoint), socket)?;
         let mut options = self.fuse_options.clone();
         options.extend(self.read_only.then(|| "ro".to_owned()));
         let device = attach(&source, &mountpoint, &options).inspect_err(|_| {

@@ -202,6 +202,128 @@ fn a_mount_is_written_synced_changed_and_unmounted() {
     assert!(home_json(&home, &["trace", "info", "t.csv", "--json"])["uses"].as_u64() >= Some(25));
 }
 
+/// Takes lines from a program until one has this at a place between blanks.
+fn line_with(lines: &mut impl Iterator<Item = std::io::Result<String>>, place: usize, what: &str) {
+    let has = |line: &String| {
+        line.split("  ")
+            .filter(|part| !part.is_empty())
+            .nth(place)
+            .map(str::trim)
+            == Some(what)
+    };
+    let found = lines.take(1000).map(Result::unwrap).find(has);
+    assert!(found.is_some(), "no line with {what}");
+}
+
+#[test]
+fn a_watched_mount_says_what_happened_since_the_last_line() {
+    let home = Home::new();
+    fs::create_dir(home.path().join("source")).unwrap();
+    let at = At::new(&home, "at");
+    if !mounted(&home, &["mount", "source", "at", "--dirty-age", "1h"]) {
+        return;
+    }
+    let watch = |more: &[&str]| {
+        let words = [&["mount-stats", "at", "--watch=20ms"], more].concat();
+        let mut command = home.larder(&words);
+        command.env("XDG_RUNTIME_DIR", home.path());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let out = std::io::BufReader::new(child.stdout.take().unwrap());
+        (child, std::io::BufRead::lines(out))
+    };
+    let (child, mut lines) = watch(&[]);
+    line_with(&mut lines, 4, "written");
+    line_with(&mut lines, 4, "0.0 MiB");
+    fs::write(at.0.join("a"), vec![7; 3 << 20]).unwrap();
+    line_with(&mut lines, 7, "3.0 MiB");
+    // Only dirty bytes are those of now.
+    line_with(&mut lines, 4, "0.0 MiB");
+    line_with(&mut lines, 7, "3.0 MiB");
+
+    let (json, mut records) = watch(&["--json"]);
+    for _ in 0..2 {
+        let record: serde_json::Value =
+            serde_json::from_str(&records.next().unwrap().unwrap()).unwrap();
+        assert_eq!(record["written_bytes"], 3 << 20);
+    }
+    // It ends with the mount, and says so.
+    assert_eq!(larder(&home, &["unmount", "at"]).0, 0);
+    drop((lines, records));
+    for child in [child, json] {
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(4), "{output:?}");
+        assert!(!output.stderr.is_empty());
+    }
+}
+
+#[test]
+fn by_the_name_of_a_helper_it_mounts_as_a_line_of_fstab_says() {
+    let home = Home::new();
+    let (source, at) = (home.path().join("source"), At::new(&home, "at"));
+    fs::create_dir(&source).unwrap();
+    let helper = home.path().join("mount.larder");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_larder"), &helper).unwrap();
+    let mut command = Command::new(&helper);
+    command.args([source.as_os_str(), at.0.as_os_str()]);
+    command.args([
+        "-n",
+        "-o",
+        "rw,nofail,cache=8M,rule=lirs,dirty_age=1h,noexec",
+    ]);
+    let command = command
+        .env("XDG_RUNTIME_DIR", home.path())
+        .env("HOME", home.path());
+    let (code, out, err) = crate::home::finish(command);
+    if code == 4 && err.contains("FUSE") {
+        return eprintln!("skipped: {err}");
+    }
+    assert_eq!((code, out.as_str()), (0, ""), "{err}");
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+    let own = mounts
+        .lines()
+        .find(|line| line.contains(at.0.to_str().unwrap()))
+        .unwrap();
+    assert!(
+        own.contains("fuse.larder") && own.contains("noexec"),
+        "{own}"
+    );
+    fs::write(at.0.join("a"), "dirty").unwrap();
+    assert_eq!(content(&source.join("a")), "");
+    let stats = home_json(&home, &["mount-stats", "at", "--json"])["stats"].clone();
+    assert_eq!(stats["rule"], "lirs");
+    assert!(stats["capacity_bytes"].as_u64() < Some(8 << 20), "{stats}");
+    assert_eq!(larder(&home, &["unmount", "at"]).0, 0);
+    assert_eq!(content(&source.join("a")), "dirty");
+}
+
+/// umount(8) returns while the program still writes back.
+#[test]
+fn after_another_programs_unmount_it_is_mounted_again_at_once() {
+    let home = Home::new();
+    let (source, at) = (home.path().join("source"), At::new(&home, "at"));
+    fs::create_dir(&source).unwrap();
+    for round in 0..5 {
+        if !mounted(&home, &["mount", "source", "at", "--dirty-age", "1h"]) {
+            return;
+        }
+        fs::write(at.0.join("a"), vec![round; 20 << 20]).unwrap();
+        let unmounted = |mut command: Command| {
+            command
+                .arg(&at.0)
+                .stderr(Stdio::null())
+                .status()
+                .is_ok_and(|status| status.success())
+        };
+        let mut helper = Command::new("fusermount3");
+        helper.arg("-u");
+        assert!(unmounted(Command::new("umount")) || unmounted(helper));
+    }
+    assert!(mounted(&home, &["mount", "source", "at"]));
+    assert_eq!(fs::read(at.0.join("a")).unwrap(), vec![4; 20 << 20]);
+    assert_eq!(larder(&home, &["unmount", "at"]).0, 0);
+}
+
 /// A mount of `source` at `at` by a process in the foreground. None, with a line that says why, where nothing can be mounted.
 fn in_the_foreground(home: &Home) -> Option<Child> {
     fs::create_dir(home.path().join("source")).unwrap();
