@@ -31,7 +31,7 @@ fn workloads_stand_where_traces_do() {
     assert!(rows[3]["tally"]["hits"].as_u64().unwrap() > 300);
     // Streamed, cut short, and written to a file, it is the same.
     let (_, streamed, err) = home.run(&[
-        "sim", zipf, "--stream", "--size", "40", "--policy", "lru", "--json",
+        "sim", zipf, "--stream", "--sizes", "40", "--rule", "lru", "--json",
     ]);
     assert_eq!(lines(&streamed)[0]["tally"], rows[0]["tally"], "{err}");
     let (code, _, err) = home.run(&["trace", "convert", zipf, "z.oracleGeneral.zst"]);

@@ -74,11 +74,17 @@ pub(super) struct What {
     #[arg(value_name = "TRACE")]
     pub(super) traces: Vec<PathBuf>,
     /// Rules, or `all` (see --rules) [default: all; with --mrc opt, the default rule, two others and lru].
-    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    #[arg(
+        long,
+        visible_alias = "rule",
+        value_name = "NAME,…",
+        value_delimiter = ','
+    )]
     pub(super) policy: Option<Vec<String>>,
     /// Sizes: blocks, bytes or shares [default: 0.1%,1%,10%; 24 sizes with --mrc].
     #[arg(
         long,
+        alias = "sizes",
         value_name = "N|NMiB|N%,…",
         value_delimiter = ',',
         allow_negative_numbers = true
