@@ -505,6 +505,21 @@ impl List {
         self.len -= 1;
     }
 
+    /// Takes the oldest node out; [`NONE`] if there is none.
+    #[inline]
+    pub fn pop_oldest<L: Linked>(&mut self, links: &mut L) -> u32 {
+        let oldest = self.oldest;
+        if oldest != NONE {
+            self.oldest = links.newer(oldest);
+            match self.oldest {
+                NONE => self.newest = NONE,
+                next => links.set_older(next, NONE),
+            }
+            self.len -= 1;
+        }
+        oldest
+    }
+
     /// Makes a node of this list the newest.
     #[inline]
     pub fn renew<L: Linked>(&mut self, links: &mut L, node: u32) {

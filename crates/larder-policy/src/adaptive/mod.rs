@@ -29,8 +29,13 @@ use tags::Tags;
 
 /// Set in an admission: the block comes back from the ghosts and belongs to the main queue.
 const RETURNS: u64 = 1;
-/// Above these bits of an admission is how often the block came.
-const COUNT_SHIFT: u32 = 1;
+/// A miss made the admission, so it has what follows.
+const TOLD: u64 = 1 << 1;
+/// The block is sampled.
+const SAMPLED: u64 = 1 << 2;
+/// Above these bits of an admission is how often the block came, and above those its name among the sampled ones.
+const COUNT_SHIFT: u32 = 8;
+const NAME_SHIFT: u32 = 32;
 
 /// The default rule. It has no parameters to set.
 ///
@@ -154,15 +159,6 @@ impl Adaptive {
         }
     }
 
-    /// How often a block that comes did lately.
-    #[inline(never)]
-    fn count(&mut self, block: Block) -> u64 {
-        let hash = self.sample.hash(block);
-        self.counts
-            .as_mut()
-            .map_or(0, |counts| counts.add(hash).into())
-    }
-
     /// A use of the block in a sampled frame. One that tells the queues nothing is shown to the miniatures once between two arrivals:
     /// more say nothing of how long the block must be kept.
     #[cold]
@@ -192,35 +188,39 @@ impl Policy for Adaptive {
 
     fn miss(&mut self, block: Block, shadow: Option<Shadow>, reason: Reason) -> Admission {
         let returns = shadow.is_some_and(|shadow| self.queues.returns(shadow.get() as u32));
-        let tag = self.sample.tag(block);
-        if reason != Reason::Readahead
-            && let Some(tag) = tag
-        {
+        let (name, sampled) = self.sample.name(block);
+        if sampled && reason != Reason::Readahead {
             match self.queues.is_confined() {
                 true => self.excused = (self.excused + 1).min(self.sample.frames()),
-                false => self.learn(tag, Some(false)),
+                false => self.learn(name, Some(false)),
             }
         }
-        let count = match self.counts.is_some() {
-            true => self.count(block),
-            false => 0,
+        let count = match &mut self.counts {
+            Some(counts) => counts.add(name).into(),
+            None => 0,
         };
-        Admission((count << COUNT_SHIFT) | (u64::from(returns) * RETURNS))
+        let bits = u64::from(returns) * RETURNS | u64::from(sampled) * SAMPLED | TOLD;
+        Admission(u64::from(name) << NAME_SHIFT | count << COUNT_SHIFT | bits)
     }
 
     fn insert(&mut self, frame: Frame, arrival: Arrival) {
-        let returns = arrival.admission.0 & RETURNS != 0;
+        let Admission(told) = arrival.admission;
+        let returns = told & RETURNS != 0;
         let unused = arrival.reason == Reason::Readahead;
         self.queues.insert(frame, returns, unused);
         if self.counts.is_some() {
             // One that no miss was told of has come once.
-            let count = (arrival.admission.0 >> COUNT_SHIFT) as u8;
+            let count = (told >> COUNT_SHIFT) as u8;
             self.queues.set_count(frame, count.max(1));
         }
-        if let Some(tag) = self.sample.tag(arrival.block) {
+        let (name, sampled) = match told & TOLD {
+            0 => self.sample.name(arrival.block),
+            _ => ((told >> NAME_SHIFT) as u32, told & SAMPLED != 0),
+        };
+        if sampled {
             // The miss was shown.
             let shown = self.queues.came().wrapping_sub(u32::from(unused));
-            if self.tags.insert(frame, tag, shown) {
+            if self.tags.insert(frame, name, shown) {
                 self.queues.mark_sampled(frame);
             }
         }

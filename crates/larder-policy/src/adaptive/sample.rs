@@ -34,16 +34,11 @@ impl Sample {
         self.frames
     }
 
-    /// The name of a block among the sampled ones, if it is one.
+    /// The name of a block among the sampled ones, and whether it is one of them.
     #[inline]
-    pub(super) fn tag(&self, block: Block) -> Option<u32> {
+    pub(super) fn name(&self, block: Block) -> (u32, bool) {
         let hash = mix(block.0);
-        (hash & u64::from(u32::MAX) < self.below).then_some((hash >> 32) as u32)
-    }
-
-    /// Of any block: what its name would be if it were sampled.
-    pub(super) fn hash(&self, block: Block) -> u32 {
-        (mix(block.0) >> 32) as u32
+        ((hash >> 32) as u32, hash & u64::from(u32::MAX) < self.below)
     }
 }
 

@@ -151,12 +151,10 @@ impl Lists for LinkedLists {
 
     #[inline]
     fn pop(&mut self, queue: u8) -> Option<(Frame, u8)> {
-        let frame = self.oldest(queue);
-        if frame == NONE {
-            return None;
+        match self.queues[place(queue)].pop_oldest(&mut self.links) {
+            NONE => None,
+            frame => Some((frame, core::mem::take(&mut self.state[frame as usize]))),
         }
-        self.queues[place(queue)].unlink(&mut self.links, frame);
-        Some((frame, core::mem::take(&mut self.state[frame as usize])))
     }
 
     #[inline(always)]
