@@ -31,6 +31,7 @@ use crate::system::{Identity, ProcFds, is_network, raise_descriptors, stat};
 use crate::table::Table;
 use crate::transport::{
     Agreed, HEADERS, NO_RING, Requests, Worker, clone_device, forget_name, forget_pages, greet,
+    may_pass_files,
 };
 use crate::waiting::{WAITING_BYTES, Waiting};
 
@@ -516,6 +517,12 @@ impl MountOptions {
                 _ => FsError::Fuse { what, error },
             }
         })?;
+        if self.mode == Mode::Bypass && !may_pass_files(device) {
+            return Err(FsError::Mode {
+                mode: "bypass",
+                what: "the kernel passes files through for root only (CAP_SYS_ADMIN)",
+            });
+        }
         let mut devices = vec![Arc::clone(device)];
         for _ in 1..shared.threads {
             devices.push(clone_device(device).map_err(|error| FsError::Fuse { what, error })?);

@@ -3,9 +3,8 @@
 //! A message is read as bytes, field by field, so a short or foreign one is refused and cannot be mistaken. Reads are answered
 //! from the cache's pages themselves, with one `writev`. The numbers are those of linux/fuse.h.
 
-use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
@@ -133,10 +132,15 @@ pub(crate) struct BackingId {
     id: i32,
 }
 
+/// Whether the kernel lets this process name files to it: of no file it first says whether this may be asked.
+pub(crate) fn may_pass_files(device: &Device) -> bool {
+    !BackingId::new(device, -1).is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
+}
+
 impl BackingId {
-    fn new(device: &Device, file: &File) -> io::Result<Self> {
+    fn new(device: &Device, file: RawFd) -> io::Result<Self> {
         // struct fuse_backing_map: the descriptor, flags, padding.
-        let map: [u32; 4] = [file.as_raw_fd() as u32, 0, 0, 0];
+        let map: [u32; 4] = [file as u32, 0, 0, 0];
         // SAFETY: the call reads these 16 bytes.
         let id = unsafe { libc::ioctl(device.as_raw_fd(), IOC_BACKING_OPEN, &map) };
         match id {
@@ -1050,7 +1054,8 @@ impl<'s> Worker<'s> {
                 let id = match shared.upgrade() {
                     Some(id) => id,
                     None => {
-                        let id = BackingId::new(&self.device, &file.opened.backing.file());
+                        let id =
+                            BackingId::new(&self.device, file.opened.backing.file().as_raw_fd());
                         Arc::new(
                             id.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?,
                         )

@@ -297,6 +297,55 @@ fn by_the_name_of_a_helper_it_mounts_as_a_line_of_fstab_says() {
     assert_eq!(content(&source.join("a")), "dirty");
 }
 
+/// As root the test becomes another user, who must be able to run the program and to open /dev/fuse.
+#[test]
+fn a_user_who_is_not_root_mounts_and_cannot_bypass() {
+    const NOBODY: u32 = 65534;
+    let home = Home::new();
+    let (source, at) = (home.path().join("source"), At::new(&home, "at"));
+    fs::create_dir(&source).unwrap();
+    let program = home.path().join("larder-of-nobody");
+    crate::home::install(Path::new(env!("CARGO_BIN_EXE_larder")), &program);
+    let is_root = rustix::process::geteuid().is_root();
+    if is_root {
+        for path in [home.path(), &source, &at.0] {
+            std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+        }
+    }
+    let user = |program: &Path, words: &[&str]| {
+        let mut command = match is_root {
+            true => Command::new("setpriv"),
+            false => Command::new(program),
+        };
+        if is_root {
+            let id = NOBODY.to_string();
+            command.args(["--reuid", &id, "--regid", &id, "--clear-groups"]);
+            command.arg(program);
+        }
+        command.args(words).current_dir(home.path());
+        let command = command.env("HOME", home.path());
+        crate::home::finish(command.env("XDG_RUNTIME_DIR", home.path()))
+    };
+    let (code, out, err) = user(&program, &["mount", "source", "at", "--dirty-age", "1h"]);
+    if code == 4 && err.contains("FUSE") {
+        return eprintln!("skipped: {err}");
+    }
+    assert_eq!((code, out.as_str()), (0, ""), "{err}");
+    let shell = |text| user(Path::new("sh"), &["-c", text]);
+    assert_eq!(shell("echo dirty >at/a && cat at/a").1, "dirty\n");
+    assert_eq!(content(&source.join("a")), "");
+    let (code, out, err) = user(&program, &["mount-stats", "at"]);
+    assert!(code == 0 && out.contains("mode own"), "{err}");
+    assert_eq!(user(&program, &["unmount", "at"]).0, 0);
+    assert_eq!(content(&source.join("a")), "dirty\n");
+    let (code, _, err) = user(&program, &["mount", "source", "at", "--mode", "bypass"]);
+    assert!(
+        code == 2 && err.contains("mode bypass: the kernel"),
+        "{code}: {err}"
+    );
+    assert_eq!(shell("ls at").1, "");
+}
+
 /// umount(8) returns while the program still writes back.
 #[test]
 fn after_another_programs_unmount_it_is_mounted_again_at_once() {

@@ -111,6 +111,10 @@ pub(in crate::cli) fn mounts(global: &Global, out: &mut dyn Write) -> Outcome {
     if global.json {
         return print_json(out, &json!({ "schema": 1, "mounts": all }));
     }
+    if all.is_empty() {
+        output::hint(global, "nothing is mounted; see `larder mount --help`");
+        return Ok(());
+    }
     let rows = all.iter().map(|mount| {
         vec![
             plain(&mount.source.to_string_lossy()),

@@ -455,11 +455,10 @@ impl Lists for Recency {
 
     #[inline]
     fn pop(&mut self, _: u8) -> Option<(Frame, u8)> {
-        let frame = self.list.oldest();
-        (frame != NONE).then(|| {
-            self.list.unlink(&mut self.links, frame);
-            (frame, IN | SMALL)
-        })
+        match self.list.pop_oldest(&mut self.links) {
+            NONE => None,
+            frame => Some((frame, IN | SMALL)),
+        }
     }
 
     #[inline]
