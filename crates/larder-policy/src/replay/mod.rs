@@ -77,18 +77,10 @@ struct Slots {
 impl Frames for Slots {
     #[inline]
     fn state(&self, frame: Frame) -> FrameState {
-        if self.coming.contains(&frame) || self.held.contains(&frame) {
-            return FrameState::Pinned;
+        match self.coming.is_empty() && self.held.is_empty() && self.dirty == 0 {
+            true => FrameState::Clean,
+            false => self.state_of(frame),
         }
-        if self.dirty > 0 && *self.slot(frame) & DIRTY != 0 {
-            // Without memory the rule passes it again next time.
-            let mut passed = self.passed.borrow_mut();
-            if passed.try_reserve(1).is_ok() {
-                passed.push(frame);
-            }
-            return FrameState::Pinned;
-        }
-        FrameState::Clean
     }
 
     #[inline]
@@ -608,6 +600,23 @@ impl<P: Policy> Replay<P> {
 }
 
 impl Slots {
+    /// Where some frames may not leave.
+    #[inline(never)]
+    fn state_of(&self, frame: Frame) -> FrameState {
+        if self.coming.contains(&frame) || self.held.contains(&frame) {
+            return FrameState::Pinned;
+        }
+        if self.dirty > 0 && *self.slot(frame) & DIRTY != 0 {
+            // Without memory the rule passes it again next time.
+            let mut passed = self.passed.borrow_mut();
+            if passed.try_reserve(1).is_ok() {
+                passed.push(frame);
+            }
+            return FrameState::Pinned;
+        }
+        FrameState::Clean
+    }
+
     /// Of the block in a frame.
     #[inline]
     fn slot(&self, frame: Frame) -> &u64 {

@@ -109,7 +109,13 @@ impl FixedSize {
 
     /// Goes on with the next part of a trace.
     pub fn add(&mut self, chunk: &Chunk) {
-        chunk.for_each(|block, _, kind| self.use_block(block, kind));
+        for (n, &block) in chunk.blocks.iter().enumerate() {
+            let hash = hash(block, self.seed);
+            if hash <= self.limit {
+                let kind = chunk.kinds.get(n).copied().unwrap_or_default();
+                self.use_block(block, hash, kind);
+            }
+        }
     }
 
     /// The curve of a trace of so many uses.
@@ -119,11 +125,9 @@ impl FixedSize {
         self.curve
     }
 
-    fn use_block(&mut self, block: u32, kind: Kind) {
-        let hash = hash(block, self.seed);
-        if hash > self.limit {
-            return;
-        }
+    /// A use of a block that is sampled. Most are not.
+    #[cold]
+    fn use_block(&mut self, block: u32, hash: u64, kind: Kind) {
         let rate = self.rate();
         let id = match self.local.get(&block) {
             Some(id) => *id,
