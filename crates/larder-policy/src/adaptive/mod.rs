@@ -199,7 +199,7 @@ impl Policy for Adaptive {
             Some(counts) => counts.add(name).into(),
             None => 0,
         };
-        let bits = u64::from(returns) * RETURNS | u64::from(sampled) * SAMPLED | TOLD;
+        let bits = (u64::from(returns) * RETURNS) | (u64::from(sampled) * SAMPLED) | TOLD;
         Admission(u64::from(name) << NAME_SHIFT | count << COUNT_SHIFT | bits)
     }
 

@@ -491,7 +491,7 @@ fn a_shorter_small_queue_gives_its_oldest_to_the_first_ones_that_stay() {
 }
 
 #[test]
-fn what_may_not_leave_in_its_turn_waits_for_a_quarter_of_the_frames() {
+fn what_may_not_leave_in_its_turn_waits_for_a_quarter_of_the_frames_and_then_again() {
     let knobs = knobs(100);
     for what in [FrameState::Dirty, FrameState::Pinned] {
         let mut core = Queues::new(100, knobs).unwrap();
@@ -516,14 +516,19 @@ fn what_may_not_leave_in_its_turn_waits_for_a_quarter_of_the_frames() {
         let (gone, asked) = turns(&mut core, &[91, 93]);
         assert_eq!((gone[0], core.lists.len(WAITS), asked), (90, 2, vec![]));
         assert!(!gone.contains(&91) && !gone.contains(&93), "{gone:?}");
-        // A use takes one of them to the main queue. The other one is to be written, and waits again.
+        // A use takes one of them to the main queue. The other one waits again, until as many blocks have come as there are frames: then
+        // it is to be written.
         core.touch(91);
         assert_eq!((core.lists.len(WAITS), core.lists.len(MAIN)), (1, 1));
-        let (gone, asked) = turns(&mut core, &[93]);
-        assert_eq!((gone.contains(&93), asked), (false, vec![93]));
-        // As soon as it may, it leaves.
+        for asked_for in [vec![], vec![], vec![], vec![93], vec![93]] {
+            let (gone, asked) = turns(&mut core, &[93]);
+            assert_eq!((gone.contains(&93), asked), (false, asked_for));
+        }
+        // As soon as it may, it leaves. What comes into its frame has not waited.
         let (gone, asked) = turns(&mut core, &[]);
         assert_eq!((gone.contains(&93), asked), (true, vec![93]));
+        let (_, asked) = turns(&mut core, &[93]);
+        assert!(asked.is_empty());
         core.check().unwrap();
     }
 }
