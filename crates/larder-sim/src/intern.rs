@@ -1,6 +1,9 @@
 //! Blocks as dense numbers.
 
-use super::SimError;
+use super::{Record, SimError};
+
+/// Blocks that are numbered at once.
+pub(super) const GROUP: usize = 64;
 
 const EMPTY: u32 = u32::MAX;
 /// Most blocks: numbers above are kept for marks.
@@ -8,8 +11,21 @@ const MOST_DENSE: u32 = u32::MAX - 16;
 
 #[derive(Debug, Clone, Copy)]
 struct Slot {
+    /// An empty one has a block that another slot would be the first for.
     block: u64,
     dense: u32,
+}
+
+/// So many empty slots, a power of two that is more than 1, in an array without any.
+fn empty(mut slots: Vec<Slot>, len: usize) -> Vec<Slot> {
+    let slot = |block| Slot {
+        block,
+        dense: EMPTY,
+    };
+    slots.resize(len, slot(0));
+    // Block 0 belongs there, and block 1 does not.
+    slots[0] = slot(1);
+    slots
 }
 
 /// Numbers blocks densely in order of arrival. A table with open addressing, 16 bytes a slot, at most half full.
@@ -47,13 +63,7 @@ impl Interner {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            slots: vec![
-                Slot {
-                    block: 0,
-                    dense: EMPTY
-                };
-                1 << 10
-            ],
+            slots: empty(Vec::new(), 1 << 10),
             shift: 54,
             len: 0,
         }
@@ -126,16 +136,10 @@ impl Interner {
 
     #[cold]
     fn grow(&mut self) -> Option<()> {
-        let mut larger = Vec::new();
         let slots = self.slots.len().checked_mul(2)?;
+        let mut larger = Vec::new();
         larger.try_reserve_exact(slots).ok()?;
-        larger.resize(
-            slots,
-            Slot {
-                block: 0,
-                dense: EMPTY,
-            },
-        );
+        let mut larger = empty(larger, slots);
         self.shift -= 1;
         for slot in self.slots.iter().filter(|s| s.dense != EMPTY) {
             let mut at = (hash(slot.block) >> self.shift) as usize;
@@ -148,14 +152,24 @@ impl Interner {
         Some(())
     }
 
-    /// Loads the slots of these blocks, so that the following look-ups find them in the CPU's cache. Returns a meaningless sum, so
-    /// that the compiler keeps the loads.
+    /// [`number`](Self::number) of the block of each record, in this order; none if there is none for one of them. Most blocks are in the
+    /// first slot that may have them: all of these are loaded before anything is decided, so that the loads overlap.
     #[inline]
-    pub(super) fn warm(&self, blocks: impl Iterator<Item = u64>) -> u32 {
+    pub(super) fn numbers(&mut self, records: &[Record; GROUP]) -> Option<[u32; GROUP]> {
         let mask = self.slots.len() - 1;
-        blocks.fold(0, |sum, block| {
-            sum ^ self.slots[(hash(block) >> self.shift) as usize & mask].dense
-        })
+        let mut others = 0_u64;
+        let mut numbers = [0; GROUP];
+        for (n, (record, number)) in records.iter().zip(&mut numbers).enumerate() {
+            let slot = self.slots[(hash(record.block) >> self.shift) as usize & mask];
+            *number = slot.dense;
+            others |= u64::from(slot.block != record.block) << n;
+        }
+        while others != 0 {
+            let n = others.trailing_zeros() as usize;
+            numbers[n] = self.number(records[n].block)?;
+            others &= others - 1;
+        }
+        Some(numbers)
     }
 
     /// Why [`number`](Self::number) gave none.

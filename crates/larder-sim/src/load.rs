@@ -3,15 +3,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::intern::Interner;
+use super::intern::{GROUP, Interner};
 use super::originals::{Collector, Originals};
 use super::spill::{Spill, append, numbers};
 use super::{Format, Kind, ReadOptions, Record, SimError, Trace};
 
-/// Records of a chunk. 4 MiB of block numbers: small enough for a CPU's cache, large enough to amortise the work for each chunk.
+/// Records of a chunk that is kept: 4 MiB of block numbers, since smaller ones cost more to have.
 const CHUNK: usize = 1 << 20;
-/// Records that are numbered at once, so that the loads of their slots overlap.
-const GROUP: usize = 32;
 
 /// A part of a trace.
 #[derive(Debug, Default)]
@@ -136,12 +134,13 @@ pub struct Loader {
     chunk: Chunk,
     counts: Counts,
     last_request: Option<u32>,
-    sum: u64,
     /// Each use counts as a request of its own.
     apart: bool,
     originals: Collector,
     tick: u32,
     max_memory: u64,
+    /// Records of a chunk.
+    most: usize,
 }
 
 impl Default for Loader {
@@ -162,11 +161,11 @@ impl Loader {
                 ..Counts::default()
             },
             last_request: None,
-            sum: 0,
             apart: false,
             originals: Collector::default(),
             tick: 0,
             max_memory: u64::MAX,
+            most: CHUNK,
         }
     }
 
@@ -187,6 +186,14 @@ impl Loader {
         Self { tick, ..self }
     }
 
+    /// The same, with chunks of this many records.
+    pub(super) fn in_parts(self, records: usize) -> Self {
+        Self {
+            most: records,
+            ..self
+        }
+    }
+
     /// Adds records; full chunks go to `done`.
     ///
     /// # Errors
@@ -201,28 +208,34 @@ impl Loader {
             trace: trace.to_owned(),
             fault: "no memory for more requests; take a part of it with --limit".to_owned(),
         };
-        for group in records.chunks(GROUP) {
-            self.sum ^= u64::from(self.interner.warm(group.iter().map(|r| r.block)));
-            let mut blocks = [0; GROUP];
-            for (block, record) in blocks.iter_mut().zip(group) {
-                *block = self
-                    .interner
-                    .number(record.block)
-                    .ok_or_else(|| self.interner.full(trace))?;
-                self.originals.see(*block, record.block);
-            }
-            let blocks = &blocks[..group.len()];
-            let whole = self.push_reads(blocks, group).map_err(full)?;
-            let rest = if whole { &[] } else { group };
-            for (&block, record) in blocks.iter().zip(rest) {
-                self.push(block, record).map_err(full)?;
-                if let Some(chunk) = self.take_full() {
-                    done(chunk)?;
+        let (groups, rest) = records.as_chunks();
+        for group in groups {
+            let known = self.interner.len();
+            let blocks = self
+                .interner
+                .numbers(group)
+                .ok_or_else(|| self.interner.full(trace))?;
+            if self.interner.len() > known {
+                for (&block, record) in blocks.iter().zip(group) {
+                    self.originals.see(block, record.block);
                 }
             }
-            if let Some(chunk) = self.take_full() {
-                done(chunk)?;
+            if !self.push_reads(&blocks, group).map_err(full)? {
+                for (&block, record) in blocks.iter().zip(group) {
+                    self.push(block, record).map_err(full)?;
+                    self.take_full().map_or(Ok(()), &mut done)?;
+                }
             }
+            self.take_full().map_or(Ok(()), &mut done)?;
+        }
+        for record in rest {
+            let block = self
+                .interner
+                .number(record.block)
+                .ok_or_else(|| self.interner.full(trace))?;
+            self.originals.see(block, record.block);
+            self.push(block, record).map_err(full)?;
+            self.take_full().map_or(Ok(()), &mut done)?;
         }
         self.room(trace, 0)
     }
@@ -242,7 +255,7 @@ impl Loader {
         if self.chunk.blocks.is_empty() {
             self.chunk
                 .blocks
-                .try_reserve_exact(CHUNK)
+                .try_reserve_exact(self.most)
                 .map_err(|_| NoRoom)?;
             self.chunk.first_request = self.request_of(record);
         }
@@ -260,37 +273,41 @@ impl Loader {
     /// Adds records of which each only reads and is a request of its own, the next by number: most traces have no others. Returns
     /// whether they are such and fit in the chunk; else nothing is added.
     #[inline]
-    fn push_reads(&mut self, blocks: &[u32], records: &[Record]) -> Result<bool, NoRoom> {
-        let Some(first) = records.first() else {
-            return Ok(true);
-        };
-        self.begin(first)?;
+    fn push_reads(
+        &mut self,
+        blocks: &[u32; GROUP],
+        records: &[Record; GROUP],
+    ) -> Result<bool, NoRoom> {
+        self.begin(&records[0])?;
         let chunk = &mut self.chunk;
         let n = chunk.blocks.len();
         let from = chunk.first_request.wrapping_add(n as u32);
-        let mut plain =
-            chunk.requests.is_empty() && chunk.kinds.is_empty() && n + blocks.len() <= CHUNK;
+        let next = |n: usize| from.wrapping_add(n as u32);
         let mut most_bytes = self.counts.most_bytes;
+        // The bits of what is no read, or not the next request.
+        let mut odd = 0;
         for (n, record) in records.iter().enumerate() {
-            let next = self.apart || record.request == from.wrapping_add(n as u32);
-            plain &= next && record.kind == Kind::Read;
+            let apart = if self.apart {
+                0
+            } else {
+                record.request ^ next(n)
+            };
+            odd |= record.kind as u32 | apart;
             most_bytes = most_bytes.max(record.bytes);
         }
-        if !plain {
+        let fits = n + GROUP <= self.most && chunk.requests.is_empty() && chunk.kinds.is_empty();
+        if !fits || odd != Kind::Read as u32 {
             return Ok(false);
         }
         chunk.blocks.extend_from_slice(blocks);
         let counts = &mut self.counts;
-        let uses = blocks.len() as u64;
-        counts.uses += uses;
-        counts.requests += uses - u64::from(self.last_request == Some(from));
+        counts.uses += GROUP as u64;
+        counts.requests += GROUP as u64 - u64::from(self.last_request == Some(from));
         counts.most_bytes = most_bytes;
-        let mut words = [0; GROUP];
-        for (n, (word, &block)) in words.iter_mut().zip(blocks).enumerate() {
-            *word = word_of(block, from.wrapping_add(n as u32), Kind::Read);
-        }
-        counts.add(&words[..blocks.len()]);
-        self.last_request = Some(from.wrapping_add(blocks.len() as u32 - 1));
+        counts.add(&core::array::from_fn::<_, GROUP, _>(|n| {
+            word_of(blocks[n], next(n), Kind::Read)
+        }));
+        self.last_request = Some(next(GROUP - 1));
         Ok(true)
     }
 
@@ -337,7 +354,7 @@ impl Loader {
     }
 
     fn take_full(&mut self) -> Option<Chunk> {
-        (self.chunk.blocks.len() == CHUNK).then(|| self.take())
+        (self.chunk.blocks.len() == self.most).then(|| self.take())
     }
 
     fn take(&mut self) -> Chunk {
@@ -350,7 +367,6 @@ impl Loader {
 
     /// The last chunk, if there is something in it, and the counts.
     pub fn finish(mut self) -> (Option<Chunk>, Counts) {
-        core::hint::black_box(self.sum);
         let chunk = (!self.chunk.blocks.is_empty()).then(|| self.take());
         self.counts.blocks = self.interner.len();
         (chunk, self.counts)

@@ -42,6 +42,8 @@ impl Originals {
 pub(super) struct Collector {
     whole: Vec<Arc<[u64]>>,
     rest: Vec<u64>,
+    /// A beginning of `rest`, which was given away last.
+    given: Arc<[u64]>,
     len: u32,
 }
 
@@ -60,6 +62,7 @@ impl Collector {
         if self.rest.len() == SEGMENT {
             self.whole.push(self.rest.as_slice().into());
             self.rest.clear();
+            self.given = Arc::default();
         }
     }
 
@@ -69,10 +72,13 @@ impl Collector {
     }
 
     /// All so far.
-    pub(super) fn so_far(&self) -> Originals {
+    pub(super) fn so_far(&mut self) -> Originals {
+        if self.given.len() < self.rest.len() {
+            self.given = self.rest.as_slice().into();
+        }
         Originals {
             whole: self.whole.clone(),
-            rest: self.rest.as_slice().into(),
+            rest: Arc::clone(&self.given),
         }
     }
 }
@@ -91,6 +97,13 @@ mod tests {
             collector.see(dense / 2, 1); // seen before: nothing changes
             if dense == 70_000 {
                 early = Some(collector.so_far());
+            }
+            if dense % 50_000 == 0 {
+                let now = collector.so_far();
+                assert_eq!(
+                    (now.of(dense), now.of(dense + 1)),
+                    (original(dense), u64::from(dense) + 1)
+                );
             }
         }
         let all = collector.so_far();

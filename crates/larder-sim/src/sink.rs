@@ -73,6 +73,13 @@ impl Sink {
             }));
     }
 
+    /// The last requests, of one record each, were none.
+    pub(super) fn take_back(&mut self, requests: usize) {
+        self.records
+            .truncate(self.records.len().saturating_sub(requests));
+        self.request = self.request.wrapping_sub(requests as u32);
+    }
+
     /// A request for `count` blocks from `first` on.
     pub(super) fn blocks(&mut self, first: u64, count: u64, about: About) -> Result<(), String> {
         if count > MOST_BLOCKS {

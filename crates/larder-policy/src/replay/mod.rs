@@ -68,6 +68,8 @@ struct Slots {
     wasted: u64,
     /// Resident blocks that are dirty.
     dirty: usize,
+    /// A block was read ahead, dirty or held. Before, no slot has a mark: it need not be loaded when its block leaves.
+    marks: bool,
     /// Frames of dirty blocks that the rule had to pass.
     passed: RefCell<Vec<Frame>>,
     /// Frames that were held when room was made for the next block.
@@ -77,17 +79,19 @@ struct Slots {
 impl Frames for Slots {
     #[inline]
     fn state(&self, frame: Frame) -> FrameState {
-        match self.coming.is_empty() && self.held.is_empty() && self.dirty == 0 {
-            true => FrameState::Clean,
-            false => self.state_of(frame),
+        match self.marks {
+            false => FrameState::Clean,
+            true => self.state_of(frame),
         }
     }
 
     #[inline]
     fn evicted(&mut self, frame: Frame, shadow: Option<Shadow>) {
         let slot = &mut self.blocks[self.holds[frame as usize] as usize];
-        self.wasted += (*slot & UNUSED) >> 62;
-        self.dirty -= usize::from(*slot & DIRTY != 0);
+        if self.marks {
+            self.wasted += (*slot & UNUSED) >> 62;
+            self.dirty -= usize::from(*slot & DIRTY != 0);
+        }
         *slot = shadow.map_or(NOTHING, Shadow::get);
         self.free.push(frame);
     }
@@ -132,6 +136,7 @@ impl<P: Policy> Replay<P> {
             coming: Vec::new(),
             wasted: 0,
             dirty: 0,
+            marks: false,
             passed: RefCell::default(),
             held: Vec::new(),
         };
@@ -208,13 +213,12 @@ impl<P: Policy> Replay<P> {
         match self.slots.blocks.get_mut(block as usize) {
             Some(at) if *at & RESIDENT != 0 => {
                 self.hits += 1;
-                if *at & UNUSED != 0 {
-                    *at &= !UNUSED;
-                }
                 let frame = *at as Frame;
-                if *at & PARKED != 0 {
-                    *at &= !PARKED;
-                    self.rule.unpark(frame);
+                if *at & (UNUSED | PARKED) != 0 {
+                    let was = core::mem::replace(at, *at & !(UNUSED | PARKED));
+                    if was & PARKED != 0 {
+                        self.rule.unpark(frame);
+                    }
                 }
                 self.rule.touch(frame, Touch { request });
                 if reason == Reason::Write {
@@ -253,6 +257,7 @@ impl<P: Policy> Replay<P> {
             return;
         }
         self.fetched += 1;
+        self.slots.marks = true;
         let latest = core::mem::replace(&mut self.slots.latest, NO_FRAME);
         self.slots
             .coming
@@ -316,6 +321,7 @@ impl<P: Policy> Replay<P> {
         if *at & DIRTY == 0 && self.slots.dirty < self.rule.capacity() / 2 {
             *at |= DIRTY;
             self.slots.dirty += 1;
+            self.slots.marks = true;
         }
     }
 
@@ -364,6 +370,7 @@ impl<P: Policy> Replay<P> {
             && self.slots.held.try_reserve(1).is_ok()
         {
             self.slots.held.push(*at as Frame);
+            self.slots.marks = true;
         }
     }
 

@@ -30,21 +30,26 @@ impl Piece for OracleGeneral {
     /// All at once, since this is the format of large traces.
     fn read_all(&mut self, bytes: &[u8], sink: &mut Sink) -> Result<(), (usize, String)> {
         let (records, _) = bytes.as_chunks();
-        let wrong = records.iter().position(|bytes| fields(bytes).3 < -1);
-        let right = &records[..wrong.unwrap_or(records.len())];
-        sink.objects(right.iter().map(|bytes| {
-            let (time, block, size, _) = fields(bytes);
+        let mut wrong = false;
+        sink.objects(records.iter().map(|bytes| {
+            let (time, block, size, next) = fields(bytes);
+            wrong |= next < -1;
             (u64::from(time), block, size)
         }));
-        match wrong {
-            None => Ok(()),
-            Some(at) => Err((
-                at * WIDTH,
-                format!(
-                    "the next access is {}; it must be -1 or the number of a request: this is no oracleGeneral trace",
-                    fields(&records[at]).3
-                ),
-            )),
-        }
+        let first = match wrong {
+            true => records.iter().position(|bytes| fields(bytes).3 < -1),
+            false => None,
+        };
+        let Some(at) = first else {
+            return Ok(());
+        };
+        sink.take_back(records.len() - at);
+        Err((
+            at * WIDTH,
+            format!(
+                "the next access is {}; it must be -1 or the number of a request: this is no oracleGeneral trace",
+                fields(&records[at]).3
+            ),
+        ))
     }
 }

@@ -166,7 +166,7 @@ pub fn stream(
     let end = |job: &Job, cell: Box<dyn Cell>, took| outcome(job, cell.as_ref(), took);
     shared(jobs, threads, make, run, end, |send| {
         let name = trace.name().to_owned();
-        let mut loader = Loader::of(&trace);
+        let mut loader = Loader::of(&trace).in_parts(PART);
         let (mut trace, mut more) = (trace, true);
         while more {
             more = trace.step()?;
@@ -187,7 +187,8 @@ pub fn stream(
     })
 }
 
-/// Records of a part for machines: taking one costs the threads a lock.
+/// Records of a part that is not kept: it stays in a processor's cache while it is made and read, and taking one costs the threads a
+/// lock.
 const PART: usize = 1 << 16;
 
 /// As [`stream`], each cell a modelled machine with dirty blocks and a disk, set up alike but for its blocks.

@@ -154,6 +154,30 @@ fn binary_traces_that_end_within_a_record_are_refused_with_the_byte() {
 }
 
 #[test]
+fn records_before_an_impossible_next_use_are_read() {
+    let bytes = all()
+        .into_iter()
+        .find(|(format, _)| *format == Format::OracleGeneral);
+    let (format, mut bytes) = bytes.unwrap();
+    let mut set = |record: usize, next: i64| {
+        bytes[record * 24 + 16..][..8].copy_from_slice(&next.to_le_bytes());
+    };
+    set(2, i64::MAX);
+    set(5, -2);
+    let mut trace = Trace::over("t", std::io::Cursor::new(bytes), &options(Some(format))).unwrap();
+    let mut records = Vec::new();
+    let e = loop {
+        match trace.fill(&mut records) {
+            Ok(more) => assert!(more, "read to its end"),
+            Err(e) => break e.to_string(),
+        }
+    };
+    assert!(e.contains("byte 120: the next access is -2"), "{e}");
+    let blocks: Vec<u64> = records.iter().map(|record| record.block).collect();
+    assert_eq!(blocks, BLOCKS[..5]);
+}
+
+#[test]
 fn lcs_of_every_version_is_read_and_its_promise_kept() {
     for version in 1..=8 {
         let bytes = lcs(version, if version < 3 { 1024 } else { 8192 });
