@@ -44,13 +44,13 @@ const NAME_SHIFT: u32 = 32;
 /// correlated touches do not count is that of Clock2Q+, arXiv 2511.21958). Three things are no constants: how large the small queue is,
 /// how long a block that left is remembered, and what one must show to stay instead of another. Nothing; that it is used more
 /// often, as in LIRS (SIGMETRICS 2002), which loops need; or that it came more often, as in W-TinyLFU (ACM ToS 2017). Six
-/// settings run in miniature beside the cache, each with 128 to 2048 frames and the corresponding share of the blocks (SHARDS,
+/// settings run in miniature beside the cache, each with 64 to 2048 frames and the corresponding share of the blocks (SHARDS,
 /// FAST 2015). One of them is LRU. The cache takes over a setting that does better than its own by more than chance and by more than
 /// the move costs.
 ///
 /// Against LRU little can be lost. When the cache itself is half a miss a frame behind LRU in miniature, LRU rules for a time that
 /// doubles with each such fall, until enough is won elsewhere. So a run of u uses a frame has at most 2 + 1.5 log2(u) misses a
-/// frame more than LRU; in caches of more than 128 frames this is said of the sampled uses. Readahead, blocks that may not leave, and
+/// frame more than LRU; in caches of more than 64 frames this is said of the sampled uses. Readahead, blocks that may not leave, and
 /// uses while more than an eighth of the frames is parked are left out, and later as many misses as there were then.
 ///
 /// A block that is read ahead waits apart for its first use, until as many blocks have come as a quarter of the frames. Then it counts
@@ -77,8 +77,8 @@ const NAME_SHIFT: u32 = 32;
 /// to 440 KiB for the miniatures, of which the larger belong to caches of 64 Ki frames and more. They are made when more sampled
 /// uses have been seen than half as many as each has frames: before, nothing could follow from them. A hit is two stores into the
 /// frame's state and stamp when these change, under LRU a list move; one hit in 32 (one in
-/// n/2048 in the largest caches, one in n/128 in those of less than 4096 frames, every one up to 128) is also six looks into the
-/// miniatures.
+/// n/2048 in the largest caches, in 16 to 32 in those of less than 4096 frames, in n/64 in those of less than 1024, and every one up
+/// to 64) is also six looks into the miniatures.
 ///
 /// ```
 /// use larder_policy::{Adaptive, replay::Replay};

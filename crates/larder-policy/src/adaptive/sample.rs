@@ -5,11 +5,14 @@ use super::super::Block;
 /// Frames of a miniature: a thirty-second of the cache's, within these bounds. With fewer, the choice depends on which blocks are in the
 /// sample: 512 frames for a cache of 131072 lost a point of hits on P3 with every second hash, 2048 with none. Up to four
 /// times as many in caches of 512 to 16384 frames close 0.25 percentage points more of the gap, in the mean of four hashes, and cost up to
-/// four times as much: 128 for a cache of 704 lost three points on cs, in the mean of eight hashes.
-/// Half as many in caches up to 256 put one cell of 144 more than four points behind the best rule.
+/// four times as much.
 const SHARE: usize = 32;
-const LEAST: usize = 128;
 const MOST: usize = 2048;
+/// In small caches a sixteenth, within these bounds. Twice as many close as much of the gap in the mean of three hashes, and cost
+/// twice as much; half as many close 0.8 percentage points less.
+const SMALL_SHARE: usize = 16;
+const LEAST: usize = 64;
+const MOST_SMALL: usize = 128;
 
 /// A share of all blocks, chosen by a hash, so that all uses of a block are seen or none (SHARDS, FAST 2015).
 #[derive(Debug, Clone, Copy)]
@@ -22,7 +25,8 @@ pub(super) struct Sample {
 impl Sample {
     /// The sample of a cache of this many frames.
     pub(super) fn new(capacity: usize) -> Self {
-        let frames = (capacity / SHARE).clamp(LEAST, MOST).min(capacity);
+        let small = (capacity / SMALL_SHARE).clamp(LEAST, MOST_SMALL);
+        let frames = (capacity / SHARE).clamp(small, MOST).min(capacity);
         Self {
             below: ((frames as u64) << 32).div_ceil(capacity as u64),
             frames,

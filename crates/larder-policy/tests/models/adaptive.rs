@@ -77,10 +77,10 @@ impl Entry {
     }
 }
 
-/// Frames of the miniatures: up to 128 as many as the cache has, and all blocks are in the sample.
+/// Frames of the miniatures: up to 64 as many as the cache has, and all blocks are in the sample.
 fn sampled_frames(capacity: usize) -> usize {
     assert!(capacity <= 256);
-    capacity.min(128)
+    capacity.min(64)
 }
 
 /// The six settings, each over so many frames, and what was compared.
