@@ -200,9 +200,13 @@ impl Lists for LinkedLists {
 }
 
 impl LinkedLists {
+    /// Makes a frame the newest of its queue. False if it was that.
     #[inline]
-    pub(super) fn newest(&self, queue: u8) -> Frame {
-        self.queues[place(queue)].newest()
+    pub(super) fn renew(&mut self, frame: Frame, queue: u8) -> bool {
+        let queue = &mut self.queues[place(queue)];
+        let older = queue.newest() != frame;
+        queue.renew(&mut self.links, frame);
+        older
     }
 
     /// Takes a frame out of its queue. Returns its state.

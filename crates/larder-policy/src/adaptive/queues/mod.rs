@@ -28,6 +28,12 @@ const MAIN: u8 = 2 << QUEUE_SHIFT;
 /// Waits apart.
 const WAITS: u8 = 3 << QUEUE_SHIFT;
 
+/// The state after a use that counts.
+#[inline]
+fn used_once_more(state: u8) -> u8 {
+    state & !USES | ((state & USES).min(USES - 1) + 1)
+}
+
 /// The place of a queue in the array of all.
 #[inline]
 fn place(queue: u8) -> usize {
@@ -556,20 +562,29 @@ impl Queues {
     }
 
     /// A use under LRU: the block is the newest, whatever queue it is in.
+    #[inline]
     fn renew(&mut self, frame: Frame) {
         let state = self.lists.state(frame);
+        if state & QUEUE != SMALL {
+            return self.join_small(frame, state);
+        }
+        self.lists.set_state(frame, used_once_more(state));
+        if self.lists.renew(frame, SMALL) {
+            self.arrivals = self.arrivals.wrapping_add(1);
+            self.lists.set_stamp(frame, self.arrivals);
+        }
+    }
+
+    /// A use under LRU of a block that came under another rule, or waits.
+    fn join_small(&mut self, frame: Frame, state: u8) {
         if state & QUEUE == WAITS {
             return self.awaited_use(frame);
         }
         if state & (QUEUE | USES) == FIRST && !self.probation {
             self.worth.used(self.lists.stamp(frame));
         }
-        let uses = (state & USES).min(USES - 1) + 1;
-        if self.lists.newest(SMALL) == frame {
-            return self.lists.set_state(frame, state & !USES | uses);
-        }
         self.lists.unlink(frame);
-        self.enter_small(frame, state & (IN | SAMPLED) | uses);
+        self.enter_small(frame, used_once_more(state & (IN | SAMPLED | USES)));
     }
 
     /// Would another use change nothing? Until something leaves or the state is otherwise changed.
