@@ -49,6 +49,11 @@ impl First {
         Ok(())
     }
 
+    /// None of them is left, and others are to be the first from now on.
+    pub(super) fn begin_anew(&mut self) {
+        (self.all_stayed, self.against) = (true, 0);
+    }
+
     /// A block is to leave, and its number will be `number`. True if it should be one of the first.
     pub(super) fn leaves(&mut self, number: u32) -> bool {
         self.left = self.left.saturating_add(1);

@@ -34,6 +34,12 @@ impl Knobs {
     pub(super) fn is_lru(self) -> bool {
         self.small == 1000
     }
+
+    /// Hardly any frames for new blocks, and what comes back must win against what is there.
+    #[inline]
+    pub(super) fn is_for_loops(self) -> bool {
+        self.contest && self.small <= 10
+    }
 }
 
 /// A setting and what it is good at.

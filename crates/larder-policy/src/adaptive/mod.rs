@@ -64,7 +64,7 @@ const NAME_SHIFT: u32 = 32;
 /// each first use of one that would have left by now
 /// in the order of arrival counts for them, and all counts halve every 64 departures. So a loop that runs only a few times hits from the
 /// second time on (as under LIRS, which keeps the first blocks), and where recent blocks are used again the first ones leave as in a
-/// FIFO.
+/// FIFO. Where the expert for loops takes over, what the small queue has too much joins them.
 ///
 /// A use that does not change the queues is shown to the miniatures once between two arrivals: repeated uses without an arrival say
 /// nothing about how long a block must be kept, and cost nothing.

@@ -273,18 +273,27 @@ impl Queues {
             self.overflow();
         }
         self.fills = false;
-        self.leaving += 1;
-        let period = (self.left + 1) / self.long;
-        if self.period != Some(period) {
-            self.period = Some(period);
-            self.stayed.insert(period, self.against <= 0);
-            self.against /= 2;
-        }
-        // Once the first blocks had to leave, no block joins them.
-        let stayed = self.stayed.values().all(|&stayed| stayed) && !self.parted;
-        self.parted = !stayed;
-        if stayed && !self.probation && !self.first.is_empty() && self.small.len() > self.target() {
-            self.first.extend(self.small.pop_front());
+        // What the small queue has too much joins the first ones, until they had to leave once. Where none is left, there are others in
+        // the setting for loops.
+        let long = self.small.len() > self.target();
+        let for_loops = self.setting.0 == 10 && self.setting.3;
+        let mut leaves = false;
+        if !self.probation && (!self.first.is_empty() || (long && for_loops)) {
+            if self.first.is_empty() {
+                (self.parted, self.against) = (false, 0);
+            }
+            self.leaving += 1;
+            let period = (self.left + 1) / self.long;
+            if self.period != Some(period) {
+                self.period = Some(period);
+                self.stayed.insert(period, self.against <= 0);
+                self.parted |= self.against > 0;
+                self.against /= 2;
+            }
+            leaves = !self.stayed[&period];
+            if long && !self.parted {
+                self.first.extend(self.small.pop_front());
+            }
         }
         let patience = (self.capacity as u64 / 4).max(1);
         let mut asked = 0;
@@ -322,15 +331,17 @@ impl Queues {
                 }
                 continue;
             }
-            let leaves = !self.probation && !self.stayed[&period];
-            let from_first = leaves || self.small.len() < self.target();
+            // What waits takes no place from the first ones.
+            let few = self.small.len() + self.waiting.len() < self.target();
+            let from_first = leaves || few || self.small.is_empty();
+            let any_first = !self.first.is_empty();
             if let Some(page) = self.first.pop_front_if(|_| from_first) {
                 match page.uses {
                     1.. => self.enter_main(page.frame),
                     _ if !unpinned(page.frame) => self.wait(page.frame, true),
                     _ => return Some(self.ghost_of(page.frame)),
                 }
-            } else if self.small.len() >= self.target() || self.main.is_empty() {
+            } else if self.small.len() >= self.target() || self.main.is_empty() || any_first {
                 let page = self.small.pop_front()?;
                 match page.uses {
                     1.. => self.enter_main(page.frame),

@@ -321,7 +321,7 @@ impl<L: Lists> QueuesOver<L> {
         if frequency {
             self.overflow();
         }
-        let first_leaves = !self.probation && self.lists.len(FIRST) > 0 && self.first_leaves();
+        let first_leaves = !self.probation && self.first_leaves();
         self.fills = false;
         let mut looks = match L::WAIT {
             true => self.lists.len(WAITS) - self.lists.parked(),
@@ -364,26 +364,37 @@ impl<L: Lists> QueuesOver<L> {
         }
     }
 
-    /// Is it the turn of one of the first blocks to leave?
+    /// Is it the turn of one of the first blocks to leave? Where the small queue is too long, its oldest block joins them.
+    #[inline]
     fn first_leaves(&mut self) -> bool {
+        let long = self.lists.len(SMALL) > self.target;
+        if self.lists.len(FIRST) == 0 {
+            // In a loop none comes back soon enough for the main queue, which alone could take the frames.
+            if !long || !self.knobs.is_for_loops() {
+                return false;
+            }
+            self.worth.begin_anew();
+        }
         let leaves = self.worth.leaves(self.ghosts.evictions().wrapping_add(1));
-        if self.worth.all_stayed() && self.lists.len(SMALL) > self.target {
+        if long && self.worth.all_stayed() {
             self.join_first();
         }
         leaves
     }
 
-    /// The queue whose oldest frame is to leave, or to be looked at.
+    /// The queue whose oldest frame is to leave, or to be looked at. A block that waits takes no place from the first ones: in a loop each
+    /// of these that left would be missed next, and another one would leave for it.
     #[inline]
     fn next(&self, first_leaves: bool, may_wait: bool) -> u8 {
-        let [small, first, main] = [SMALL, FIRST, MAIN].map(|queue| self.lists.len(queue));
+        let [small, first, main, waiting] =
+            [SMALL, FIRST, MAIN, WAITS].map(|queue| self.lists.len(queue));
         if may_wait && (self.overdue() || small + first + main == 0) {
             WAITS
         } else if self.is_lru() && main > 0 {
             MAIN // Not used since LRU rules.
-        } else if first > 0 && (first_leaves || small < self.target) {
+        } else if first > 0 && (first_leaves || small + waiting < self.target || small == 0) {
             FIRST
-        } else if small >= self.target || main == 0 {
+        } else if small >= self.target || main == 0 || first > 0 {
             SMALL
         } else {
             MAIN
@@ -468,7 +479,7 @@ impl<L: Lists> QueuesOver<L> {
         }
     }
 
-    /// The first ones stayed, and the small queue is longer than it is to be from now on: what is oldest there came next.
+    /// The small queue is longer than it is to be from now on: what is oldest there came next.
     fn join_first(&mut self) {
         if let Some((frame, state)) = self.lists.pop(SMALL) {
             let stamp = self.lists.stamp(frame);

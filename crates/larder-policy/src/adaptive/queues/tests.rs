@@ -274,12 +274,17 @@ struct Plain {
     came: u32,
     capacity: usize,
     target: usize,
-    /// How many were to leave.
+    /// None was to leave yet.
+    fills: bool,
+    /// How many were, while there were first ones.
     left: u32,
     /// How many got a number.
     latest: u32,
-    /// By period: the first ones stayed.
+    /// By period: the first ones stayed. And the period for which that was asked last.
     stayed: HashMap<u32, bool>,
+    asked: Option<u32>,
+    /// They had to leave once.
+    parted: bool,
     against: i32,
 }
 
@@ -294,9 +299,12 @@ impl Plain {
             came: 0,
             capacity,
             target: (capacity * knobs.small as usize / 1000).max(1),
+            fills: true,
             left: 0,
             latest: 0,
             stayed: HashMap::new(),
+            asked: None,
+            parted: false,
             against: 0,
         }
     }
@@ -314,7 +322,7 @@ impl Plain {
 
     fn returned(&mut self, number: u32) {
         let soon = ((self.latest - number) as usize) < self.capacity;
-        if !self.first.is_empty() && soon && self.stayed[&self.period(number)] {
+        if !self.first.is_empty() && soon && self.stayed.get(&self.period(number)) == Some(&true) {
             self.against += 1;
         }
     }
@@ -333,7 +341,7 @@ impl Plain {
             self.main.push((frame, 0, 0));
             return;
         }
-        let fills = self.left == 0 && self.frames().len() + self.target < self.capacity;
+        let fills = self.fills && self.frames().len() + self.target < self.capacity;
         self.arrivals += 1;
         let queue = if fills {
             &mut self.first
@@ -372,15 +380,21 @@ impl Plain {
 
     /// Which frame, and its number among those that are remembered.
     fn evict(&mut self, state: impl Fn(u32) -> FrameState) -> Option<(u32, Option<u32>)> {
-        self.left += 1;
-        let period = self.period(self.latest + 1);
-        if !self.stayed.contains_key(&period) {
-            self.stayed.insert(period, self.against <= 0);
-            self.against /= 2;
-        }
-        let all_stayed = self.stayed.values().all(|&stayed| stayed);
-        if all_stayed && !self.first.is_empty() && self.small.len() > self.target {
-            self.first.push(self.small.remove(0));
+        self.fills = false;
+        let mut first_leaves = false;
+        if !self.first.is_empty() {
+            self.left += 1;
+            let period = self.period(self.latest + 1);
+            if self.asked != Some(period) {
+                self.asked = Some(period);
+                self.stayed.insert(period, self.against <= 0);
+                self.parted |= self.against > 0;
+                self.against /= 2;
+            }
+            first_leaves = !self.stayed[&period];
+            if !self.parted && self.small.len() > self.target {
+                self.first.push(self.small.remove(0));
+            }
         }
         // as many of the waiting blocks as there were, and the block that joins them now
         let mut looks = self.waiting.len();
@@ -399,11 +413,13 @@ impl Plain {
                 looks -= 1;
                 continue;
             }
-            let (queue, is_main) = if !self.first.is_empty()
-                && (!self.stayed[&period] || self.small.len() < self.target)
-            {
+            let few = self.small.len() + self.waiting.len() < self.target || self.small.is_empty();
+            let (queue, is_main) = if !self.first.is_empty() && (first_leaves || few) {
                 (&mut self.first, false)
-            } else if self.small.len() >= self.target || self.main.is_empty() {
+            } else if self.small.len() >= self.target
+                || self.main.is_empty()
+                || !self.first.is_empty()
+            {
                 (&mut self.small, false)
             } else {
                 (&mut self.main, true)
@@ -487,6 +503,55 @@ fn a_shorter_small_queue_gives_its_oldest_to_the_first_ones_that_stay() {
         core.insert(out.frame, false, false);
     }
     assert_eq!((core.lists.len(FIRST), core.lists.len(SMALL)), (98, 2));
+    core.check().unwrap();
+}
+
+#[test]
+fn what_waits_takes_no_place_from_the_first_ones() {
+    let mut core = Queues::new(100, knobs(100)).unwrap();
+    (0..100).for_each(|frame| core.insert(frame, false, false));
+    // Two blocks of the small queue are held in their turn. The oldest of the first ones are the next of a loop: none of them leaves.
+    for _ in 0..20 {
+        let held = |frame, _| match frame {
+            92 | 95 => FrameState::Pinned,
+            _ => FrameState::Clean,
+        };
+        let out = core.evict(held).unwrap();
+        core.insert(out.frame, false, false);
+    }
+    let lengths = [FIRST, SMALL, WAITS].map(|queue| core.lists.len(queue));
+    assert_eq!(lengths, [90, 8, 2]);
+    core.check().unwrap();
+}
+
+#[test]
+fn what_a_loop_has_too_much_in_the_small_queue_stays_where_no_first_ones_are_left() {
+    let knobs = |small| Knobs {
+        contest: true,
+        ..knobs(small)
+    };
+    let mut core = Queues::new(100, knobs(100)).unwrap();
+    (0..100).for_each(|frame| core.insert(frame, false, false));
+    let turn = |core: &mut Queues, back: Option<u32>| {
+        let out = core.evict(|_, _| FrameState::Clean).unwrap();
+        let returns = back.is_some_and(|at| core.returns(at));
+        core.insert(out.frame, returns, false);
+        out.ghost
+    };
+    // All first ones are used. Others come back, so the first ones are looked at, and are in the main queue from then on.
+    (0..90).for_each(|frame| core.touch(frame));
+    let gone: Vec<_> = (0..10).map(|_| turn(&mut core, None)).collect();
+    gone.into_iter().for_each(|at| {
+        turn(&mut core, at);
+    });
+    let lengths = |core: &Queues| [FIRST, SMALL, MAIN].map(|queue| core.lists.len(queue));
+    let [first, small, main] = lengths(&core);
+    assert!(first == 0 && small > 1, "{first} and {small}");
+    core.set(knobs(10));
+    (0..20).for_each(|_| {
+        turn(&mut core, None);
+    });
+    assert_eq!(lengths(&core), [small - 1, 1, main]);
     core.check().unwrap();
 }
 
