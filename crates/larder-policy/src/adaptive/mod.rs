@@ -73,7 +73,7 @@ const NAME_SHIFT: u32 = 32;
 /// do. A block keeps the count with which it came. The sketch is made when this expert first rules. It has 8 to 16 bytes a frame in
 /// caches of up to 4096 frames, and 2 to 4 in those of more than 16 Ki; the count is one byte more.
 ///
-/// 9 bytes a frame in caches of less than 64 Ki frames and 11 in larger ones, half a byte for the ghosts that there may be, and 28
+/// 9 bytes a frame in caches of less than 64 Ki frames and 11 in larger ones, half a byte for the ghosts that there may be, and 14
 /// to 440 KiB for the miniatures, of which the larger belong to caches of 64 Ki frames and more. They are made when more sampled
 /// uses have been seen than half as many as each has frames: before, nothing could follow from them. A hit is two stores into the
 /// frame's state and stamp when these change, under LRU a list move; one hit in 32 (one in
