@@ -711,6 +711,7 @@ mod tests {
             plain in prop_oneof![3 => 0..100_usize, 1 => CHUNK - 50..CHUNK + 50],
             steps in steps(),
             lengths in vec(0..100_usize, 0..100),
+            most in 1..200_usize,
         ) {
             let records = records(plain, &steps);
             let loader = || Loader { apart, ..Loader::new() };
@@ -728,7 +729,9 @@ mod tests {
             };
             let expected: Vec<_> = (0..).zip(&records).map(expected).collect();
             prop_assert!(whole == expected);
-            prop_assert!(load(loader(), &records, &lengths) == (whole, counts), "in pieces");
+            prop_assert!(load(loader(), &records, &lengths) == (whole.clone(), counts), "in pieces");
+            let parts = load(loader().in_parts(most), &records, &lengths);
+            prop_assert!(parts == (whole, counts), "in parts of {most}");
             let of = |kind| records.iter().filter(|r| r.kind == kind).count() as u64;
             prop_assert_eq!(
                 [counts.uses, counts.writes, counts.readahead, counts.removed, counts.states],

@@ -1,4 +1,5 @@
-//! Whether the blocks that came first, while the cache filled, are worth more than later blocks.
+//! Whether the blocks that came first, while the cache filled, are worth more than later blocks; or those that were there when a loop was
+//! found.
 
 use super::super::PolicyError;
 use super::super::bits::Bits;
@@ -14,8 +15,10 @@ const PERIOD: usize = 64;
 /// of a first block that would have left by now, in the order of arrival, is evidence for them.
 #[derive(Debug)]
 pub(super) struct First {
-    /// How many have left, in times when there were some of them.
+    /// In the order of arrival, those up to this arrival would have left.
     left: u32,
+    /// Departures up to this number were in nobody's stead.
+    since: u32,
     /// None of them had to leave yet.
     all_stayed: bool,
     /// What speaks against them, less what speaks for them.
@@ -34,6 +37,7 @@ impl First {
         let bits = (capacity / 16).clamp(1, PERIOD).ilog2();
         Ok(Self {
             left: 0,
+            since: 0,
             all_stayed: true,
             against: 0,
             bits,
@@ -49,9 +53,11 @@ impl First {
         Ok(())
     }
 
-    /// None of them is left, and others are to be the first from now on.
-    pub(super) fn begin_anew(&mut self) {
-        (self.all_stayed, self.against) = (true, 0);
+    /// None of them is left, and others are to be the first from now on: those that came after `arrival`, in whose stead blocks with numbers
+    /// after `number` leave.
+    pub(super) fn begin_anew(&mut self, arrival: u32, number: u32) {
+        (self.left, self.since) = (arrival, number);
+        (self.all_stayed, self.against, self.asked) = (true, 0, None);
     }
 
     /// A block is to leave, and its number will be `number`. True if it should be one of the first.
@@ -85,7 +91,8 @@ impl First {
 
     /// A block returns that left with this number.
     pub(super) fn returned(&mut self, number: u32) {
-        if self.stayed_at(number) {
+        let since = number.wrapping_sub(self.since).cast_signed();
+        if since > 0 && self.stayed_at(number) {
             self.against = self.against.saturating_add(1);
         }
     }

@@ -35,7 +35,7 @@ impl Knobs {
         self.small == 1000
     }
 
-    /// Hardly any frames for new blocks, and what comes back must win against what is there.
+    /// Those of the expert for loops: hardly any frames for new blocks, and what comes back must win against what is there.
     #[inline]
     pub(super) fn is_for_loops(self) -> bool {
         self.contest && self.small <= 10

@@ -48,6 +48,9 @@ pub(crate) struct Queues {
     period: Option<u64>,
     /// They had to leave once.
     parted: bool,
+    /// The setting for loops took over, and first ones may begin anew; and when they did, in departures.
+    refills: bool,
+    begun: u64,
     /// Departures of a period.
     long: u64,
     small: VecDeque<Page>,
@@ -75,6 +78,8 @@ impl Queues {
             leaving: 0,
             against: 0,
             stayed: HashMap::new(),
+            refills: false,
+            begun: 0,
             period: None,
             parted: false,
             // A sixteenth of the frames, rounded down to a power of two.
@@ -93,6 +98,7 @@ impl Queues {
 
     pub(crate) fn set(&mut self, setting: Setting) {
         self.setting = setting;
+        self.refills = setting.0 == 10 && setting.3 && !self.fills;
         self.forget();
     }
 
@@ -149,7 +155,7 @@ impl Queues {
         let stayed = self.stayed.get(&(ghost / self.long)) == Some(&true);
         let waits = !self.first.is_empty() && !self.probation;
         if waits && would_be_here {
-            self.against += i64::from(stayed);
+            self.against += i64::from(stayed && ghost > self.begun);
         } else if waits && self.setting.3 && !self.parted {
             return false;
         }
@@ -273,14 +279,15 @@ impl Queues {
             self.overflow();
         }
         self.fills = false;
-        // What the small queue has too much joins the first ones, until they had to leave once. Where none is left, there are others in
-        // the setting for loops.
+        // What the small queue has too much joins the first ones, until they had to leave once. Where none is left, there are others once the
+        // setting for loops has taken over.
         let long = self.small.len() > self.target();
-        let for_loops = self.setting.0 == 10 && self.setting.3;
         let mut leaves = false;
-        if !self.probation && (!self.first.is_empty() || (long && for_loops)) {
+        if !self.probation && (!self.first.is_empty() || (long && self.refills)) {
             if self.first.is_empty() {
-                (self.parted, self.against) = (false, 0);
+                (self.parted, self.against, self.refills) = (false, 0, false);
+                (self.begun, self.period) = (self.left, None);
+                self.leaving = self.small[0].since - 1;
             }
             self.leaving += 1;
             let period = (self.left + 1) / self.long;
@@ -331,8 +338,8 @@ impl Queues {
                 }
                 continue;
             }
-            // What waits takes no place from the first ones.
-            let few = self.small.len() + self.waiting.len() < self.target();
+            // A few that wait take no place from the first ones.
+            let few = self.small.len() + self.waiting.len().min(self.target() / 4) < self.target();
             let from_first = leaves || few || self.small.is_empty();
             let any_first = !self.first.is_empty();
             if let Some(page) = self.first.pop_front_if(|_| from_first) {

@@ -73,7 +73,7 @@ const OVERFLOW: usize = 2;
 const CONFINED: usize = 8;
 
 /// A small FIFO before a CLOCK, with fixed proportions, or one LRU list; a FIFO of the blocks that came while the cache filled, which ends up
-/// empty for good. The rule has queues over its frames, and each miniature has its own.
+/// empty, and is used again when a loop is found. The rule has queues over its frames, and each miniature has its own.
 ///
 /// A FIFO beside them holds blocks that wait for a while. A block that is read ahead will almost surely be used soon; in the small queue,
 /// which may be a hundredth of the frames, many readers would push out each other's blocks before the first use. A block that may not
@@ -90,6 +90,8 @@ pub(super) struct QueuesOver<L> {
     fills: bool,
     /// The expert by frequency has ruled: what is in the first queue was in its probation.
     probation: bool,
+    /// The expert for loops took over. Where no first ones are left, it may have others, once.
+    refills: bool,
     /// In the small queue and the first one.
     arrivals: u32,
     /// In the cache.
@@ -114,6 +116,7 @@ impl<L: Lists> QueuesOver<L> {
             ghosts,
             fills: true,
             probation: false,
+            refills: false,
             arrivals: 0,
             came: 0,
             capacity,
@@ -131,6 +134,7 @@ impl<L: Lists> QueuesOver<L> {
     pub(super) fn set(&mut self, knobs: Knobs) {
         self.knobs = knobs;
         self.lru = knobs.is_lru();
+        self.refills = knobs.is_for_loops() && !self.fills;
         self.ghosts.limit(share(self.capacity, knobs.ghosts));
         self.fit();
     }
@@ -364,16 +368,18 @@ impl<L: Lists> QueuesOver<L> {
         }
     }
 
-    /// Is it the turn of one of the first blocks to leave? Where the small queue is too long, its oldest block joins them.
+    /// Is it the turn of one of the first blocks to leave? Before, where the small queue is too long, its oldest block joins them.
     #[inline]
     fn first_leaves(&mut self) -> bool {
         let long = self.lists.len(SMALL) > self.target;
         if self.lists.len(FIRST) == 0 {
             // In a loop none comes back soon enough for the main queue, which alone could take the frames.
-            if !long || !self.knobs.is_for_loops() {
+            if !long || !self.refills {
                 return false;
             }
-            self.worth.begin_anew();
+            self.refills = false;
+            let before = self.lists.stamp(self.lists.oldest(SMALL)).wrapping_sub(1);
+            self.worth.begin_anew(before, self.ghosts.evictions());
         }
         let leaves = self.worth.leaves(self.ghosts.evictions().wrapping_add(1));
         if long && self.worth.all_stayed() {
@@ -382,12 +388,15 @@ impl<L: Lists> QueuesOver<L> {
         leaves
     }
 
-    /// The queue whose oldest frame is to leave, or to be looked at. A block that waits takes no place from the first ones: in a loop each
-    /// of these that left would be missed next, and another one would leave for it.
+    /// The queue whose oldest frame is to leave, or to be looked at. A few blocks of the small queue that wait take no place from the first
+    /// ones: in a loop each of these that left would be missed next, and another one would leave for it.
     #[inline]
     fn next(&self, first_leaves: bool, may_wait: bool) -> u8 {
-        let [small, first, main, waiting] =
-            [SMALL, FIRST, MAIN, WAITS].map(|queue| self.lists.len(queue));
+        let [small, first, main] = [SMALL, FIRST, MAIN].map(|queue| self.lists.len(queue));
+        let waiting = match L::WAIT && !self.is_lru() {
+            true => (self.lists.len(WAITS) - self.lists.parked()).min(self.target / 4),
+            false => 0,
+        };
         if may_wait && (self.overdue() || small + first + main == 0) {
             WAITS
         } else if self.is_lru() && main > 0 {

@@ -413,7 +413,8 @@ impl Plain {
                 looks -= 1;
                 continue;
             }
-            let few = self.small.len() + self.waiting.len() < self.target || self.small.is_empty();
+            let waiting = self.waiting.len().min(self.target / 4);
+            let few = self.small.len() + waiting < self.target || self.small.is_empty();
             let (queue, is_main) = if !self.first.is_empty() && (first_leaves || few) {
                 (&mut self.first, false)
             } else if self.small.len() >= self.target
@@ -552,6 +553,14 @@ fn what_a_loop_has_too_much_in_the_small_queue_stays_where_no_first_ones_are_lef
         turn(&mut core, None);
     });
     assert_eq!(lengths(&core), [small - 1, 1, main]);
+    // They leave when others come back in their stead, and there are none anew.
+    for _ in 0..2 {
+        let gone: Vec<_> = (0..30).map(|_| turn(&mut core, None)).collect();
+        gone.into_iter().for_each(|at| {
+            turn(&mut core, at);
+        });
+    }
+    assert_eq!(core.lists.len(FIRST), 0);
     core.check().unwrap();
 }
 
