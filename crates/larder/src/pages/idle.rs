@@ -12,25 +12,28 @@ use super::{BLOCK_PAGES, Space, bits, find_run, parts};
 #[derive(Debug, Clone, Copy)]
 pub(in crate::pages) struct Age {
     now: u64,
-    /// Since then at the latest; `None` is any age.
-    before: Option<u64>,
+    /// Nanoseconds; `None` is any age.
+    ns: Option<u64>,
 }
 
 impl Age {
     /// However young.
     pub(in crate::pages) fn any(now: u64) -> Self {
-        Self { now, before: None }
+        Self { now, ns: None }
     }
 
     /// At least so many nanoseconds.
     pub(in crate::pages) fn of(ns: u64, now: u64) -> Self {
-        let before = Some(now.saturating_sub(ns));
-        Self { now, before }
+        Self { now, ns: Some(ns) }
     }
 
-    /// A time that is still to come is one before the clock jumped back: it is as good as any.
+    /// A time further ahead than the age is one before the clock jumped back, and as good as any. Less far ahead are pages that came
+    /// after `now` was read.
     fn is_reached(self, since: u64) -> bool {
-        self.before.is_none_or(|before| since <= before) || since > self.now
+        self.ns.is_none_or(|ns| match self.now.checked_sub(since) {
+            Some(age) => age >= ns,
+            None => since - self.now > ns,
+        })
     }
 }
 
@@ -114,7 +117,7 @@ impl Space {
     /// Pages of a block that have been ready for so long.
     fn idle_pages(&self, b: usize, age: Age) -> u64 {
         let block = self.blocks[b];
-        let (ready, since) = if age.before.is_none() {
+        let (ready, since) = if age.ns.is_none() {
             (block.ready(), 0)
         } else if block.home == self.known(b) {
             (block.ready(), block.whole_since)

@@ -489,6 +489,21 @@ fn the_block_that_the_frontier_crosses_is_idle_too() {
 }
 
 #[test]
+fn pages_that_came_after_the_clock_was_read_are_young() {
+    let mut space = space(8);
+    space.take_cold(150).unwrap();
+    space.put(0..150, false, 14);
+    let stay = (None, 4);
+    assert_eq!(space.take_idle(4, Age::of(5, 9), 0), stay);
+    assert_eq!(space.take_idle(4, Age::of(u64::MAX, 9), 0), stay);
+    assert_eq!(
+        space.take_idle(4, Age::of(5, 8), 0),
+        (Some(0..150), 4),
+        "the clock jumped back"
+    );
+}
+
+#[test]
 fn a_run_on_a_grid_takes_the_place_that_is_there() {
     // Every fourth block begins on the grid, the second one first.
     let grid = Grid {
