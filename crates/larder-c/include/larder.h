@@ -1197,6 +1197,11 @@ typedef struct larder_blocks_options {
    * NULL: no function is called when `user` is no longer needed. Not called where `read` and `write` are NULL.
    */
   larder_blocks_end_fn end;
+  /**
+   * NULL, or the path of a settings file (`larder sim --settings`): the policy and the bytes that it has for a block cache count in
+   * place of `policy` and `bytes`.
+   */
+  const char *settings;
 } larder_blocks_options;
 
 /**
@@ -1359,6 +1364,11 @@ typedef struct larder_sqlite_options {
    * each cache as before.
    */
   uint64_t limit_bytes;
+  /**
+   * NULL, or the path of a settings file (`larder sim --settings`): the policy and the bytes that it has for a block cache count in
+   * place of `policy` and `limit_bytes`.
+   */
+  const char *settings;
 } larder_sqlite_options;
 
 /**
@@ -3116,7 +3126,7 @@ larder_status larder_sqlite_options_init(struct larder_sqlite_options *options);
  *
  * # Safety
  * `config` is NULL or `sqlite3_config`, and no other thread is in a function of this SQLite; `options` is NULL or has as many bytes as
- * its first field says, with a name that is NULL or ends with a zero byte; `error` is NULL or can be written.
+ * its first field says, with texts that are NULL or end with a zero byte; `error` is NULL or can be written.
  */
 larder_status larder_sqlite_install(larder_sqlite3_config_fn config,
                                     const struct larder_sqlite_options *options,

@@ -9,6 +9,7 @@ use larder::ids::IdError;
 use larder::objects::{Misuse, ObjectError};
 use larder::os::OsError;
 use larder::pages::PoolError;
+use larder::settings::SettingsError;
 use larder_cache::CacheError;
 use larder_policy::PolicyError;
 use larder_sqlite::InstallError;
@@ -178,6 +179,7 @@ why! {
     IdError => of_id,
     BlocksError => |error| of_blocks(&error.0),
     InstallError => of_install,
+    SettingsError => |_| LARDER_SETTING,
 }
 
 /// An error of a block cache; two are the same that say the same.

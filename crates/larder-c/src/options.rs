@@ -3,6 +3,7 @@
 use core::ffi::{CStr, c_char};
 
 use larder::os::rseq::Mode;
+use larder::settings::Settings;
 
 use crate::error::{Failed, larder_status};
 
@@ -129,6 +130,16 @@ pub(crate) unsafe fn text<'a>(
         .to_str()
         .map_err(|_| Failed::said(larder_status::LARDER_ARGUMENT, field, "is no UTF-8"))?;
     Ok(Some(text))
+}
+
+/// The settings file that C names.
+///
+/// # Safety
+/// As [`text`].
+pub(crate) unsafe fn settings(given: *const c_char) -> Result<Option<Settings>, Failed> {
+    // SAFETY: the caller's promise.
+    let path = unsafe { text(given, "options.settings") }?;
+    Ok(path.map(|path| Settings::read(path.as_ref())).transpose()?)
 }
 
 /// Refuses numbers in a field that has no meaning yet.

@@ -7,7 +7,7 @@ use larder_sqlite::{Config, Stats};
 use crate::call::{caught, guard};
 use crate::error::{Failed, larder_error, larder_status};
 use crate::numbers::{self, numbers};
-use crate::options::{SizeFirst, blank, init, read_sized, text};
+use crate::options::{SizeFirst, blank, init, read_sized, settings, text};
 
 /// The type of `sqlite3_config`.
 pub type larder_sqlite3_config_fn = Option<unsafe extern "C" fn(c_int, ...) -> c_int>;
@@ -23,9 +23,12 @@ pub struct larder_sqlite_options {
     /// Most bytes that the pages of all caches may have together; UINT64_MAX is no limit, and the default. `PRAGMA cache_size` bounds
     /// each cache as before.
     pub limit_bytes: u64,
+    /// NULL, or the path of a settings file (`larder sim --settings`): the policy and the bytes that it has for a block cache count in
+    /// place of `policy` and `limit_bytes`.
+    pub settings: *const c_char,
 }
 
-// SAFETY: the size, then a pointer that may be NULL, and a number.
+// SAFETY: the size, then pointers that may be NULL, and a number.
 unsafe impl SizeFirst for larder_sqlite_options {}
 
 impl Default for larder_sqlite_options {
@@ -55,7 +58,7 @@ pub unsafe extern "C" fn larder_sqlite_options_init(
 ///
 /// # Safety
 /// `config` is NULL or `sqlite3_config`, and no other thread is in a function of this SQLite; `options` is NULL or has as many bytes as
-/// its first field says, with a name that is NULL or ends with a zero byte; `error` is NULL or can be written.
+/// its first field says, with texts that are NULL or end with a zero byte; `error` is NULL or can be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn larder_sqlite_install(
     config: larder_sqlite3_config_fn,
@@ -67,16 +70,19 @@ pub unsafe extern "C" fn larder_sqlite_install(
         guard(error, || {
             let config = config.ok_or_else(|| Failed::null("config"))?;
             let options = read_sized(options)?;
-            let mut settings = Config::new();
+            let mut made = Config::new();
             if let Some(policy) = text(options.policy, "options.policy")? {
-                settings = settings.rule(policy);
+                made = made.rule(policy);
             }
             if let Ok(limit) = usize::try_from(options.limit_bytes)
                 && limit != usize::MAX
             {
-                settings = settings.budget_bytes(limit);
+                made = made.budget_bytes(limit);
             }
-            larder_sqlite::install_into(&settings, config).map_err(Failed::from)
+            if let Some(settings) = settings(options.settings)? {
+                made = made.settings(&settings);
+            }
+            larder_sqlite::install_into(&made, config).map_err(Failed::from)
         })
     }
 }

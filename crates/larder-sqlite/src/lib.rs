@@ -75,6 +75,28 @@ impl Config {
         }
     }
 
+    /// Takes what a settings file says about block caches in place of what was said before: its rule, and its bytes as the budget. What is
+    /// said later counts.
+    ///
+    /// ```
+    /// use larder::settings::Settings;
+    /// use larder_sqlite::Config;
+    /// let settings: Settings = "version = 1\n[cache]\npolicy = \"lirs\"\nbytes = 1048576\n".parse()?;
+    /// let config = Config::new().settings(&settings);
+    /// assert_eq!(config, Config::new().rule("lirs").budget_bytes(1 << 20));
+    /// # Ok::<(), larder::settings::SettingsError>(())
+    /// ```
+    #[cfg(feature = "settings")]
+    #[must_use]
+    pub fn settings(mut self, settings: &larder::settings::Settings) -> Self {
+        let cache = settings.cache();
+        self.budget_bytes = cache.bytes.or(self.budget_bytes);
+        match &cache.policy {
+            Some(name) => self.rule(name),
+            None => self,
+        }
+    }
+
     /// The replacement rule, by its name in `larder-policy`. Each cache has its own.
     #[must_use]
     pub fn rule(mut self, name: &str) -> Self {

@@ -13,7 +13,7 @@ use super::storage::{
 };
 use crate::error::{Failed, larder_status};
 use crate::mark::shared;
-use crate::options::{SizeFirst, blank, init, text};
+use crate::options::{SizeFirst, blank, init, settings, text};
 use crate::pool::larder_pool;
 
 /// Settings of a block cache. `larder_blocks_options_init` fills in the defaults.
@@ -48,6 +48,9 @@ pub struct larder_blocks_options {
     pub user: *mut c_void,
     /// NULL: no function is called when `user` is no longer needed. Not called where `read` and `write` are NULL.
     pub end: larder_blocks_end_fn,
+    /// NULL, or the path of a settings file (`larder sim --settings`): the policy and the bytes that it has for a block cache count in
+    /// place of `policy` and `bytes`.
+    pub settings: *const c_char,
 }
 
 // SAFETY: the size, then numbers, pointers and functions that may be NULL.
@@ -88,12 +91,13 @@ impl larder_blocks_options {
             return Err(Failed::argument("options.dirty_percent is", percent, wrong));
         }
         // SAFETY: the caller's promise.
-        let (policy, pool) = unsafe {
+        let (policy, settings, pool) = unsafe {
             let pool = match self.pool.is_null() {
                 true => None,
                 false => Some(shared(self.pool)?.clone()),
             };
-            (text(self.policy, "options.policy")?, pool)
+            let policy = text(self.policy, "options.policy")?;
+            (policy, settings(self.settings)?, pool)
         };
         let functions = self.read.is_some() || self.write.is_some();
         let storage = Arc::new(Functions {
@@ -118,6 +122,9 @@ impl larder_blocks_options {
         }
         if let Some(policy) = policy {
             builder = builder.policy(policy);
+        }
+        if let Some(settings) = &settings {
+            builder = builder.settings(settings);
         }
         if let Some(pool) = pool {
             builder = builder.pool(pool);

@@ -183,6 +183,39 @@ fn a_file_is_what_was_written_to_it_whatever_the_pieces() {
 }
 
 #[test]
+fn a_settings_file_says_the_rule_and_the_size() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("larder.toml");
+    let text = "version = 1\n[cache]\npolicy = \"lirs\"\nbytes = 65536\n";
+    std::fs::write(&path, text).unwrap();
+    let path = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
+    let disk = Disk::default();
+    let mut options = options(&disk, 8);
+    options.settings = path.as_ptr();
+    // SAFETY: live pointers and memory of the sizes said.
+    unsafe {
+        let blocks = made(|out, e| larder_blocks_new(&raw const options, out, e));
+        let said =
+            json(|at, n, needed| larder_blocks_stats_json(blocks, at, n, needed, null_mut()));
+        let block = larder_blocks_block_bytes(blocks);
+        assert_eq!(
+            (&said["policy"], &said["capacity"]),
+            (&"lirs".into(), &(65536 / block).into())
+        );
+        assert_eq!(larder_blocks_free(blocks), LARDER_OK);
+        options.settings = c"/none/larder.toml".as_ptr();
+        let mut out = null_mut();
+        refused(LARDER_SETTING, "/none/larder.toml", |e| {
+            larder_blocks_new(&raw const options, &raw mut out, e)
+        });
+        // Of an earlier program's options, which end before it, nothing is read.
+        options.size = core::mem::offset_of!(larder_blocks_options, settings);
+        let blocks = made(|out, e| larder_blocks_new(&raw const options, out, e));
+        assert_eq!(larder_blocks_free(blocks), LARDER_OK);
+    }
+}
+
+#[test]
 fn a_pinned_block_stays_and_a_wrong_pin_is_refused() {
     let disk = Disk::default();
     let options = options(&disk, 3);

@@ -1,6 +1,7 @@
 //! SQLite's page cache over the C interface. This process uses SQLite here alone.
 
 use core::ptr::{null, null_mut};
+use std::ffi::CString;
 
 use larder_c::larder_status::*;
 use larder_c::*;
@@ -36,8 +37,17 @@ fn a_program_installs_it_first_and_reads_its_numbers() {
     refused(LARDER_ARGUMENT, "there is no rule \"no-rule\"", |e| {
         install(own, &options, e)
     });
-    options.policy = c"s3-fifo".as_ptr();
-    options.limit_bytes = 1 << 20;
+    options.settings = c"/none/larder.toml".as_ptr();
+    refused(LARDER_SETTING, "/none/larder.toml", |e| {
+        install(own, &options, e)
+    });
+    // What the file says counts.
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("larder.toml");
+    let text = "version = 1\n[cache]\npolicy = \"lirs\"\nbytes = 1048576\n";
+    std::fs::write(&file, text).unwrap();
+    let file = CString::new(file.to_str().unwrap()).unwrap();
+    options.settings = file.as_ptr();
     let db = Connection::open_in_memory().unwrap();
     refused(LARDER_BUSY, "SQLite is in use already", |e| {
         install(own, &options, e)
@@ -50,7 +60,6 @@ fn a_program_installs_it_first_and_reads_its_numbers() {
         install(own, &options, e)
     });
 
-    let dir = tempfile::tempdir().unwrap();
     let db = Connection::open(dir.path().join("db")).unwrap();
     db.execute_batch(
         "CREATE TABLE t (x); WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 4000)

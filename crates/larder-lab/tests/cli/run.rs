@@ -175,6 +175,25 @@ fn sqlite_gets_the_page_cache() {
     for count in ["hits", "misses", "evictions"] {
         assert!(pages[count].as_u64().is_some_and(|n| n > 900), "{err}");
     }
+    // What is measured, and what is said otherwise.
+    let file = home.path().join("larder.toml");
+    let file = file.to_str().unwrap();
+    let said = |text: &str, sqlite: &str| {
+        std::fs::write(file, format!("version = 1\n{text}")).unwrap();
+        run(
+            &home,
+            &malloc,
+            &["--settings", file, sqlite, "--", &program],
+        )
+    };
+    let measured = "[cache]\npolicy = \"lirs\"\nbytes = 1048576\n";
+    for (asked, rule) in [("--sqlite", "lirs"), ("--sqlite=lru", "lru")] {
+        let (code, _, err) = said(measured, asked);
+        let told = format!("larder: SQLite's page cache, {rule}: ");
+        assert!(code == 0 && err.contains(&told), "{err}");
+    }
+    let (code, _, err) = said("[cache]\npolicy = \"best\"\n", "--sqlite");
+    assert!(code == 5 && err.contains("'best' is no rule"), "{err}");
     let (code, _, err) = run(&home, &malloc, &["--sqlite", "--", "true"]);
     assert_eq!(code, 0, "{err}");
     assert!(err.contains("SQLite's page cache was not used"), "{err}");

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! `LARDER_SQLITE` names the rule, and `off` leaves SQLite alone. `LARDER_SQLITE_BUDGET` is the budget of all connections in bytes, or
-//! with K, M or G. A program that has SQLite linked in keeps SQLite's own cache.
+//! with K, M or G. What they do not say is what the settings file that `LARDER_SETTINGS` names has for a block cache. A program that has SQLite linked in keeps SQLite's own cache.
 //!
 //! `LARDER_SQLITE_STATS=FILE` asks for a line of JSON at the end of each program that used the cache. `larder run --sqlite` reads it.
 
@@ -15,6 +15,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
+use larder::settings::Settings;
 use larder_sqlite::Config;
 
 type ConfigFn = unsafe extern "C" fn(c_int, ...) -> c_int;
@@ -50,18 +51,22 @@ fn install() -> Result<(), String> {
     }
     // SAFETY: what has this name is SQLite's function.
     let config: ConfigFn = unsafe { core::mem::transmute(config) };
-    let mut settings = Config::new();
+    let mut made = Config::new();
+    if let Some(file) = env::var_os("LARDER_SETTINGS") {
+        let settings = Settings::read(file.as_ref()).map_err(|why| why.to_string())?;
+        made = made.settings(&settings);
+    }
     if !rule.is_empty() {
-        settings = settings.rule(&rule);
+        made = made.rule(&rule);
     }
     if let Ok(budget) = env::var("LARDER_SQLITE_BUDGET") {
         let bytes = bytes(&budget).ok_or_else(|| {
             format!("LARDER_SQLITE_BUDGET is {budget:?}, which is no number of bytes: write 268435456, 256M or 1G")
         })?;
-        settings = settings.budget_bytes(bytes);
+        made = made.budget_bytes(bytes);
     }
     // SAFETY: `main` has not begun, so there is one thread, which is not in SQLite.
-    unsafe { larder_sqlite::install_into(&settings, config) }.map_err(|why| why.to_string())?;
+    unsafe { larder_sqlite::install_into(&made, config) }.map_err(|why| why.to_string())?;
     // SAFETY: no pointers. A program with more rights than its caller writes no file that the caller names.
     if unsafe { libc::getauxval(libc::AT_SECURE) } == 0
         && let Some(path) = env::var_os("LARDER_SQLITE_STATS")

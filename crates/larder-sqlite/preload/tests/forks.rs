@@ -1,9 +1,9 @@
-//! A program with the library preloaded writes its counts once, however often it forks.
+//! A program with the library preloaded, which forks.
 
 #![allow(clippy::unwrap_used)] // Also in the helpers of the test.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// It uses SQLite, and forks a process that does not and ends as a program does.
 const PROGRAM: &str = r#"
@@ -38,8 +38,8 @@ fn library() -> PathBuf {
 }
 
 /// The program, or `None` with a line where there is no compiler.
-fn compiled(folder: &Path) -> Option<PathBuf> {
-    let (source, program) = (folder.join("forks.c"), folder.join("forks"));
+fn compiled(folder: &Path, name: &str) -> Option<PathBuf> {
+    let (source, program) = (folder.join(format!("{name}.c")), folder.join(name));
     std::fs::write(&source, PROGRAM).unwrap();
     let mut compiler = Command::new("cc");
     compiler.args(["-w", "-o"]).args([&program, &source]);
@@ -50,29 +50,67 @@ fn compiled(folder: &Path) -> Option<PathBuf> {
     Some(program)
 }
 
+/// The program with the library, which the caller's environment tells nothing.
+fn preloaded(program: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.env("LD_PRELOAD", library()).stderr(Stdio::piped());
+    for name in ["LARDER_SQLITE", "LARDER_SQLITE_BUDGET", "LARDER_SETTINGS"] {
+        command.env_remove(name);
+    }
+    command
+}
+
+#[test]
+fn a_settings_file_says_what_the_environment_does_not() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let Some(program) = compiled(folder, "settings") else {
+        return;
+    };
+    let file = folder.join("larder.toml");
+    std::fs::write(&file, "version = 1\n[cache]\npolicy = \"best\"\n").unwrap();
+    let said = |settings: &Path, rule: Option<&str>| {
+        let mut command = preloaded(&program);
+        command.env("LARDER_SETTINGS", settings);
+        command.envs(rule.map(|rule| ("LARDER_SQLITE", rule)));
+        let output = command.output().unwrap();
+        match output.status.code() {
+            Some(77) => None,
+            code => {
+                assert_eq!(code, Some(0));
+                Some(String::from_utf8(output.stderr).unwrap())
+            }
+        }
+    };
+    let Some(unknown) = said(&file, None) else {
+        eprintln!("skipped: there is no libsqlite3.so.0");
+        return;
+    };
+    assert!(unknown.contains("there is no rule \"best\""), "{unknown}");
+    assert_eq!(said(&file, Some("lru")).as_deref(), Some(""));
+    let missing = said(&folder.join("none.toml"), Some("lru")).unwrap();
+    assert!(missing.contains("none.toml"), "{missing}");
+}
+
 #[test]
 fn what_a_fork_makes_does_not_write_its_parents_counts() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let Some(program) = compiled(folder) else {
+    let Some(program) = compiled(folder, "forks") else {
         return;
     };
     let lines = folder.join("forks.json");
     let _ = std::fs::remove_file(&lines);
-    let mut started = Command::new(program)
-        .env("LD_PRELOAD", library())
+    let started = preloaded(&program)
         .env("LARDER_SQLITE_STATS", &lines)
-        .env_remove("LARDER_SQLITE")
-        .env_remove("LARDER_SQLITE_BUDGET")
         .spawn()
         .unwrap();
-    let status = started.wait().unwrap();
+    let pid = format!("{{\"pid\":{},", started.id());
+    let status = started.wait_with_output().unwrap().status;
     if status.code() == Some(77) {
         eprintln!("skipped: there is no libsqlite3.so.0");
         return;
     }
     assert!(status.success(), "{status}");
     let text = std::fs::read_to_string(&lines).unwrap();
-    let pid = format!("{{\"pid\":{},", started.id());
     assert!(
         text.lines().count() == 1 && text.starts_with(&pid),
         "{text}"

@@ -78,7 +78,7 @@ pub(super) struct Run {
     #[arg(long, value_name = "BYTES", value_parser = cached)]
     cache: Option<String>,
     /// Take what is set neither here nor in the environment from this file of `larder settings`. The program gets it as
-    /// LARDER_SETTINGS, which its page pools read.
+    /// LARDER_SETTINGS, which its page pools read, and SQLite's page cache.
     #[arg(long, env = "LARDER_SETTINGS", value_name = "FILE")]
     settings: Option<PathBuf>,
     /// End the program on overflows and on writes to freed blocks, too, when the block is freed; a pair of malloc and free takes
@@ -151,7 +151,12 @@ pub(super) fn run(global: &Global, args: &Run, out: &mut dyn Write) -> Outcome {
     let library = library
         .find_or_build(args.library.as_deref(), hint)
         .map_err(Failure::refused)?;
-    let page_cache = args.sqlite.as_ref().map(|asked| asked.find(hint));
+    let settings = args.settings.as_deref().map(Settings::read);
+    let settings = settings.transpose().map_err(Failure::io)?;
+    let page_cache = args.sqlite.as_ref().map(|asked| {
+        let measured = settings.as_ref().map(Settings::cache);
+        asked.find(measured, hint)
+    });
     let page_cache = page_cache.transpose()?;
     let [program, words @ ..] = args.program.as_slice() else {
         return Err(Failure::usage("name the program to run"));
@@ -164,8 +169,7 @@ pub(super) fn run(global: &Global, args: &Run, out: &mut dyn Write) -> Outcome {
         .args(words)
         .env("LD_PRELOAD", preload(library, page_cache.as_ref()))
         .env("LARDER_MALLOC_STATS", &lines.0);
-    if let Some(file) = &args.settings {
-        let settings = Settings::read(file).map_err(Failure::io)?;
+    if let Some((file, settings)) = args.settings.as_ref().zip(settings.as_ref()) {
         let unset = |name: &&'static str| std::env::var_os(name).is_none();
         let words = settings.malloc().environment().into_iter();
         command.envs(words.filter(|(name, _)| unset(name)));

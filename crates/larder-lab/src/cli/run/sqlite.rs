@@ -6,6 +6,7 @@ use std::process::Command;
 use std::str::FromStr;
 
 use larder::internal::heap::cache_bytes;
+use larder::settings::CacheSettings;
 use serde::{Deserialize, Serialize};
 
 use super::super::failure::{Failure, Outcome};
@@ -15,7 +16,7 @@ use crate::preload::larder::SQLITE;
 /// What was asked for. What the library would refuse is refused here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PageCache {
-    rule: String,
+    rule: Option<String>,
     bytes: Option<usize>,
 }
 
@@ -24,34 +25,46 @@ impl FromStr for PageCache {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let mut asked = Self {
-            rule: "adaptive".to_owned(),
+            rule: None,
             bytes: None,
         };
         for word in text.split(',').filter(|word| !word.is_empty()) {
             if let Some(bytes) = cache_bytes(word) {
                 asked.bytes = Some(bytes);
-            } else if larder_policy::rules().iter().any(|rule| rule.name == word) {
-                word.clone_into(&mut asked.rule);
             } else {
-                let rules: Vec<_> = larder_policy::rules()
-                    .iter()
-                    .map(|rule| rule.name)
-                    .collect();
-                return Err(format!(
-                    "'{word}' is no rule and no number of bytes; the rules are {}",
-                    rules.join(", ")
-                ));
+                asked.rule = Some(known(word, "no rule and no number of bytes")?);
             }
         }
         Ok(asked)
     }
 }
 
+/// The name of a rule.
+fn known(name: &str, wrong: &str) -> Result<String, String> {
+    let rules = larder_policy::rules();
+    if rules.iter().any(|rule| rule.name == name) {
+        return Ok(name.to_owned());
+    }
+    let rules: Vec<_> = rules.iter().map(|rule| rule.name).collect();
+    Err(format!(
+        "'{name}' is {wrong}; the rules are {}",
+        rules.join(", ")
+    ))
+}
+
 impl PageCache {
-    /// Finds the library, or builds it.
-    pub(super) fn find(&self, tell: &mut dyn FnMut(&str)) -> Result<Preloaded, Failure> {
+    /// Finds the library, or builds it. What was not asked for is as the settings say, or the library's default.
+    pub(super) fn find(
+        &self,
+        settings: Option<&CacheSettings>,
+        tell: &mut dyn FnMut(&str),
+    ) -> Result<Preloaded, Failure> {
+        let measured = settings.and_then(|settings| settings.policy.as_deref());
+        let rule = self.rule.as_deref().or(measured).unwrap_or("adaptive");
         Ok(Preloaded {
-            asked: self.clone(),
+            rule: known(rule, "no rule")
+                .map_err(|why| Failure::io(format!("--settings: {why}")))?,
+            bytes: self.bytes.or(settings.and_then(|settings| settings.bytes)),
             library: SQLITE.find_or_build(None, tell).map_err(Failure::refused)?,
             lines: Lines::new()?,
         })
@@ -60,7 +73,8 @@ impl PageCache {
 
 /// A library that was found, and the file into which it writes.
 pub(super) struct Preloaded {
-    asked: PageCache,
+    rule: String,
+    bytes: Option<usize>,
     library: PathBuf,
     lines: Lines,
 }
@@ -72,17 +86,17 @@ impl Preloaded {
 
     pub(super) fn environment(&self, command: &mut Command) {
         command
-            .env("LARDER_SQLITE", &self.asked.rule)
+            .env("LARDER_SQLITE", &self.rule)
             .env("LARDER_SQLITE_STATS", &self.lines.0)
             .env_remove("LARDER_SQLITE_BUDGET");
-        if let Some(bytes) = self.asked.bytes {
+        if let Some(bytes) = self.bytes {
             command.env("LARDER_SQLITE_BUDGET", bytes.to_string());
         }
     }
 
     /// What the caches of all processes did.
     pub(super) fn said(self) -> Result<Pages, Failure> {
-        Ok(Pages::read(&self.asked.rule, &self.lines.read()?))
+        Ok(Pages::read(&self.rule, &self.lines.read()?))
     }
 }
 
@@ -153,10 +167,11 @@ mod tests {
             text.parse::<PageCache>()
                 .map(|asked| (asked.rule, asked.bytes))
         };
-        assert_eq!(of(""), Ok(("adaptive".to_owned(), None)));
-        assert_eq!(of("lru"), Ok(("lru".to_owned(), None)));
-        assert_eq!(of("64M"), Ok(("adaptive".to_owned(), Some(64 << 20))));
-        assert_eq!(of("1G,s3-fifo"), Ok(("s3-fifo".to_owned(), Some(1 << 30))));
+        assert_eq!(of(""), Ok((None, None)));
+        assert_eq!(of("lru"), Ok((Some("lru".to_owned()), None)));
+        assert_eq!(of("64M"), Ok((None, Some(64 << 20))));
+        let both = (Some("s3-fifo".to_owned()), Some(1 << 30));
+        assert_eq!(of("1G,s3-fifo"), Ok(both));
         let why = of("lru,best").unwrap_err();
         assert!(
             why.contains("'best' is no rule") && why.contains("w-tinylfu"),
