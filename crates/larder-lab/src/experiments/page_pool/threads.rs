@@ -54,9 +54,13 @@ pub(super) fn run<S: Supply>(supply: &S, params: &Params) -> anyhow::Result<Meas
         }
         let outcome = outcome.map(|(mut local, mut ok)| {
             let mut pairs = 0;
-            while ok && !stop.load(Ordering::Relaxed) {
+            // Once also when the time is over: on a busy machine no thread may have had a CPU.
+            while ok {
                 ok = loops::pair(&mut local, BLOCK);
                 pairs += BLOCK;
+                if stop.load(Ordering::Relaxed) {
+                    break;
+                }
             }
             (local, ok.then_some(pairs))
         });
