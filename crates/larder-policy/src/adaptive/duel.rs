@@ -2,6 +2,7 @@
 
 use super::guard::Guard;
 use super::knobs::{AS_LRU, BY_FREQUENCY, COUNT, EXPERTS};
+use super::trial::Trial;
 
 /// Accesses between two decisions.
 const EPOCH: u32 = 64;
@@ -24,6 +25,10 @@ const MOVE_TO_LRU_COST: f64 = 0.3;
 /// later. Without it one or two cells of 144 more are below LRU.
 const MOVE_TO_FREQUENCY_COST: f64 = 0.1;
 
+/// What an expert must be ahead besides, in misses a frame, when it once did not keep what it promised; and twice as much and once more for each
+/// further time.
+const DOUBT: f64 = 0.25;
+
 /// Compares the experts in pairs, on the accesses where one of the two hit and the other did not. The lead among these is a sum
 /// of signs, whose variance under the hypothesis that both are equal is their number (McNemar's test); both decay, so that the
 /// rule follows a workload that changes.
@@ -41,6 +46,7 @@ pub(super) struct Duel {
     ruling: usize,
     switches: u64,
     guard: Guard,
+    trial: Trial,
 }
 
 impl Duel {
@@ -56,6 +62,7 @@ impl Duel {
             ruling: 0,
             switches: 0,
             guard: Guard::new(frames),
+            trial: Trial::new(frames),
         }
     }
 
@@ -63,7 +70,11 @@ impl Duel {
     /// rules from now on, if that changes.
     pub(super) fn observe(&mut self, hits: u8, own: Option<bool>) -> Option<usize> {
         self.seen[usize::from(hits)] += 1;
-        if self.guard.observe(hits >> AS_LRU & 1 == 1, own) {
+        if let Some(before) = own.and_then(|own| self.trial.observe(hits, own)) {
+            return Some(self.go_back(before));
+        }
+        let patience = self.trial.doubts(AS_LRU);
+        if self.guard.observe(hits >> AS_LRU & 1 == 1, own, patience) {
             return self.fall_back();
         }
         self.accesses += 1;
@@ -80,10 +91,33 @@ impl Duel {
             *pair *= self.decay;
         }
         if let Some(expert) = better {
-            self.ruling = expert;
-            self.switches += 1;
+            self.rule(expert);
         }
         better
+    }
+
+    fn rule(&mut self, expert: usize) {
+        self.switches += 1;
+        self.trial.begin(expert, self.ruling);
+        self.ruling = expert;
+    }
+
+    /// The expert that rules has not kept what its miniature promised, and the one before would have done better. What it was ahead is
+    /// forgotten.
+    fn go_back(&mut self, before: usize) -> usize {
+        self.count();
+        let failed = self.ruling;
+        if failed == AS_LRU {
+            self.guard.let_go();
+        }
+        for other in 0..COUNT {
+            let lead = &mut self.lead[other][failed];
+            *lead = lead.min(0.0);
+            self.lead[failed][other] = -*lead;
+        }
+        self.switches += 1;
+        self.ruling = before;
+        before
     }
 
     /// LRU rules. What the others were ahead of it is forgotten.
@@ -95,8 +129,9 @@ impl Duel {
             self.lead[other][AS_LRU] = -*lead;
         }
         let changes = self.ruling != AS_LRU;
-        self.switches += u64::from(changes);
-        self.ruling = AS_LRU;
+        if changes {
+            self.rule(AS_LRU);
+        }
         changes.then_some(AS_LRU)
     }
 
@@ -133,7 +168,8 @@ impl Duel {
                 BY_FREQUENCY => MOVE_COST * moved + MOVE_TO_FREQUENCY_COST,
                 _ => MOVE_COST * moved,
             };
-            if lead > chance + cost * self.frames + LEAST_LEAD && lead > most {
+            let doubt = DOUBT * f64::from((1_u32 << (2 * self.trial.doubts(other))) - 1);
+            if lead > chance + (cost + doubt) * self.frames + LEAST_LEAD && lead > most {
                 (best, most) = (Some(other), lead);
             }
         }

@@ -10,7 +10,7 @@ const HOLD: u64 = 2;
 /// When the cache has lost half a miss a frame against its best moment, LRU rules for a while, which doubles each time, and halves when
 /// the cache has won as much as such a fall can cost. A cache under LRU loses at most a miss for each block that it lacks at the
 /// beginning, and then nothing, so a fall costs at most 1.5 misses a frame, and in a run of u accesses a frame there are at most
-/// log2(u) more falls than paid for. Against LRU a run loses at most 2 + 1.5 log2(u) misses a frame, and less of each access the longer
+/// log2(u) more falls than paid for. (Of the LRU of a sample that is not so: then it is [let go](Self::let_go), and doubted.) Against LRU a run loses at most 2 + 1.5 log2(u) misses a frame, and less of each access the longer
 /// it is.
 #[derive(Debug)]
 pub(super) struct Guard {
@@ -38,8 +38,8 @@ impl Guard {
         }
     }
 
-    /// An access. True if LRU is to rule from now on.
-    pub(super) fn observe(&mut self, lru: bool, own: Option<bool>) -> bool {
+    /// An access. True if LRU is to rule from now on. The loss may be twice as much for each of these doubts.
+    pub(super) fn observe(&mut self, lru: bool, own: Option<bool>, doubts: u32) -> bool {
         if self.held > 0 {
             self.held -= 1;
             return false;
@@ -47,7 +47,7 @@ impl Guard {
         let won = own.map_or(0, |own| i64::from(own) - i64::from(lru));
         self.ahead += won;
         self.behind = (self.behind - won).max(0);
-        let loss = self.frames / LOSS + 1;
+        let loss = (self.frames / LOSS + 1) << (2 * doubts);
         if self.ahead >= loss + self.frames {
             self.ahead = 0;
             self.hold = (self.hold / 2).max(HOLD * self.frames as u64);
@@ -60,6 +60,12 @@ impl Guard {
         self.hold = self.hold.saturating_mul(2);
         self.falls += 1;
         true
+    }
+
+    /// LRU need not rule any more: it does not keep what its miniature promises.
+    pub(super) fn let_go(&mut self) {
+        (self.ahead, self.behind, self.held) = (0, 0, 0);
+        self.hold = (self.hold / 2).max(HOLD * self.frames as u64);
     }
 
     /// Must LRU rule?

@@ -14,6 +14,7 @@ mod sample;
 mod tags;
 #[cfg(test)]
 mod tests;
+mod trial;
 
 use super::capacity::capacity;
 use super::{
@@ -52,6 +53,10 @@ const NAME_SHIFT: u32 = 32;
 /// doubles with each such fall, until enough is won elsewhere. So a run of u uses a frame has at most 2 + 1.5 log2(u) misses a
 /// frame more than LRU; in caches of more than 64 frames this is said of the sampled uses. Readahead, blocks that may not leave, and
 /// uses while more than an eighth of the frames is parked are left out, and later as many misses as there were then.
+///
+/// A sample may hold less of a loop than its share, and fit into a miniature where the loop does not fit into the cache. So an expert that
+/// rules must keep what its miniature promises: where the cache stays behind it, and behind the miniature of the expert before, by more than
+/// a move can cost, it goes back to the one before. For LRU the guard waits four times as long then, up to three times.
 ///
 /// A block that is read ahead waits apart for its first use, until as many blocks have come as a quarter of the frames. Then it counts
 /// as a new block. So many readers at once need no more room in the small queue than one.

@@ -5,9 +5,10 @@ use proptest::prelude::*;
 use super::duel::Duel;
 use super::ghosts::Ghosts;
 use super::guard::Guard;
-use super::knobs::COUNT;
+use super::knobs::{AS_LRU, COUNT};
 use super::sample::Sample;
 use super::tags::Tags;
+use super::trial::Trial;
 use super::*;
 use crate::FrameState;
 use crate::replay::Replay;
@@ -341,11 +342,11 @@ fn the_guard_holds_longer_each_time_until_what_was_won_pays_for_it() {
     let fall = |guard: &mut Guard| {
         let losses = 1
             + (0..1000)
-                .take_while(|_| !guard.observe(true, Some(false)))
+                .take_while(|_| !guard.observe(true, Some(false), 0))
                 .count();
         let held = (0..100_000).take_while(|_| {
             let holds = guard.holds();
-            assert!(!holds || !guard.observe(true, Some(false)));
+            assert!(!holds || !guard.observe(true, Some(false), 0));
             holds
         });
         (losses, held.count())
@@ -355,12 +356,65 @@ fn the_guard_holds_longer_each_time_until_what_was_won_pays_for_it() {
     assert_eq!(fall(&mut guard), (51, 800));
     // Half a miss a frame for the fall, and a miss a frame for what is not there then.
     for _ in 0..151 {
-        assert!(!guard.observe(false, Some(true)));
+        assert!(!guard.observe(false, Some(true), 0));
     }
     assert_eq!(fall(&mut guard), (51, 800));
     // What cannot be compared is neither.
-    assert!((0..1000).all(|_| !guard.observe(true, None)));
+    assert!((0..1000).all(|_| !guard.observe(true, None, 0)));
     assert_eq!((fall(&mut guard), guard.falls()), ((51, 1600), 5));
+    // With a doubt it may lose four times as much. Where LRU did not keep its promise, it holds no longer, and not for longer next time.
+    let lost = (0..1000).take_while(|_| !guard.observe(true, Some(false), 1));
+    assert_eq!(1 + lost.count(), 51 * 4);
+    assert!(guard.holds());
+    guard.let_go();
+    assert!(!guard.holds());
+    assert_eq!(fall(&mut guard), (51, 3200));
+}
+
+#[test]
+fn an_expert_that_does_not_keep_its_promise_is_doubted_until_it_does() {
+    const FRAMES: usize = 100;
+    let (rules, other) = (1 << AS_LRU, 1 << 2);
+    let mut trial = Trial::new(FRAMES);
+    let fails = |trial: &mut Trial| {
+        trial.begin(AS_LRU, 2);
+        let kept = (0..1000).take_while(|_| trial.observe(rules | other, false).is_none());
+        1 + kept.count()
+    };
+    // A miss a frame for the move, and four standard deviations.
+    assert_eq!(fails(&mut trial), 141);
+    assert_eq!((trial.doubts(AS_LRU), trial.doubts(2)), (1, 0));
+    for _ in 0..5 {
+        fails(&mut trial);
+    }
+    assert_eq!(trial.doubts(AS_LRU), 3, "no more than that");
+    // One of both is not enough: the load has changed, or the cache was never so good.
+    trial.begin(AS_LRU, 2);
+    assert!((0..1000).all(|_| trial.observe(rules, false).is_none()));
+    trial.begin(AS_LRU, 2);
+    assert!((0..1000).all(|_| trial.observe(other, false).is_none()));
+    trial.begin(AS_LRU, 2);
+    assert!((0..3300).all(|_| trial.observe(rules, true).is_none()));
+    assert_eq!(trial.doubts(AS_LRU), 1);
+}
+
+/// In a quarter of such caches all sampled blocks of the loop have room in a miniature, where LRU hits each time.
+#[test]
+fn a_loop_a_little_larger_than_the_cache_is_not_left_to_lru() {
+    for (blocks, frames) in [(300, 270), (300, 285), (5000, 4750)] {
+        for from in 0..24 {
+            let mut cache = Replay::new(Adaptive::new(frames).unwrap()).unwrap();
+            let mut late = 0;
+            for at in 0..50 * blocks {
+                let block = at % blocks;
+                let name = Block(u64::from(block) * 13 + from * 1_000_003);
+                let hit = cache.access_as(block, name, at, Reason::Demand);
+                late += u32::from(hit && at >= 25 * blocks);
+            }
+            let share = f64::from(late) / f64::from(25 * blocks);
+            assert!(share > 0.7, "{share} of {blocks} in {frames}, {from}");
+        }
+    }
 }
 
 /// Phases in which LRU is best, and phases in which it has nothing, so that other settings come to rule again and again.

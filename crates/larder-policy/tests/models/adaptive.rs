@@ -100,6 +100,20 @@ struct Miniatures {
     ruling: usize,
     switches: u64,
     guard: Guard,
+    trial: Trial,
+    /// By setting, how often it failed lately.
+    doubts: [u32; 6],
+}
+
+/// Whether the setting that rules brings what it promised.
+#[derive(Default)]
+struct Trial {
+    before: usize,
+    uses: usize,
+    /// Hits that the setting that rules has in miniature and the cache has not, less the contrary, and the least that this ever was; the
+    /// same for the setting before.
+    promised: (i64, i64),
+    missed: (i64, i64),
 }
 
 /// The hits of the cache beside those of LRU, and for how long LRU must rule.
@@ -140,7 +154,42 @@ impl Miniatures {
                 depth: 0,
                 held: 0,
             },
+            trial: Trial::default(),
+            doubts: [0; 6],
         }
+    }
+
+    fn rule(&mut self, setting: usize, before: usize) {
+        self.ruling = setting;
+        self.switches += 1;
+        self.trial = Trial {
+            before,
+            ..Trial::default()
+        };
+    }
+
+    /// Says whether the setting that rules is a miss a frame and four standard deviations behind its own miniature, and behind that of
+    /// the one before. After 16 uses a frame it is doubted once less.
+    fn fails(&mut self, hits: &[bool], own: bool) -> bool {
+        let trial = &mut self.trial;
+        let behind = |(sum, least): &mut (i64, i64), setting: usize| {
+            *sum += i64::from(hits[setting]) - i64::from(own);
+            *least = (*least).min(*sum);
+            *sum - *least
+        };
+        let promised = behind(&mut trial.promised, self.ruling);
+        let missed = behind(&mut trial.missed, trial.before);
+        trial.uses += 1;
+        let doubts = &mut self.doubts[self.ruling];
+        if trial.uses.is_multiple_of(16 * self.frames) {
+            *doubts = doubts.saturating_sub(1);
+        }
+        let most = self.frames as i64 + (16.0 * self.frames as f64).sqrt() as i64;
+        let fails = self.ruling != trial.before && promised > most && missed > most;
+        if fails {
+            *doubts = 3.min(*doubts + 1);
+        }
+        fails
     }
 
     /// The entry of a block: its own, or the first of its set that is free, or the first whose block is in nowhere.
@@ -190,11 +239,12 @@ impl Miniatures {
         let won = own.map_or(0, |own| i64::from(own) - i64::from(lru));
         guard.ahead += won;
         guard.behind = 0.max(guard.behind - won);
-        if guard.ahead > frames / 2 + frames {
+        let most = (frames / 2 + 1) * 4_i64.pow(self.doubts[LRU]);
+        if guard.ahead >= most + frames {
             guard.ahead = 0;
             guard.depth = guard.depth.saturating_sub(1);
         }
-        let falls = guard.behind > frames / 2;
+        let falls = guard.behind >= most;
         if falls {
             guard.held = 2 * self.frames as u64 * 2_u64.pow(guard.depth);
             (guard.ahead, guard.behind) = (0, 0);
@@ -241,6 +291,24 @@ impl Miniatures {
                 self.differ[winner][loser] += 1.0;
             }
         }
+        if own.is_some_and(|own| self.fails(hits, own)) {
+            let failed = self.ruling;
+            for other in 0..6 {
+                self.lead[other][failed] = self.lead[other][failed].min(0.0);
+                self.lead[failed][other] = self.lead[failed][other].max(0.0);
+            }
+            if failed == LRU {
+                let depth = self.guard.depth.saturating_sub(1);
+                self.guard = Guard {
+                    ahead: 0,
+                    behind: 0,
+                    depth,
+                    held: 0,
+                };
+            }
+            self.rule(self.trial.before, self.trial.before);
+            return Some(SETTINGS[self.ruling]);
+        }
         if self.falls(hits[LRU], own) {
             for other in 0..6 {
                 self.lead[LRU][other] = self.lead[LRU][other].min(0.0);
@@ -249,8 +317,7 @@ impl Miniatures {
             if self.ruling == LRU {
                 return None;
             }
-            self.ruling = LRU;
-            self.switches += 1;
+            self.rule(LRU, self.ruling);
             return Some(SETTINGS[LRU]);
         }
         self.compared += 1;
@@ -267,7 +334,8 @@ impl Miniatures {
                 FREQUENCY => 0.1 * moved + 0.1,
                 _ => 0.1 * moved,
             };
-            leads[expert] > chance + cost * self.frames as f64 + 2.0
+            let doubt = 0.25 * (4_f64.powi(self.doubts[expert] as i32) - 1.0);
+            leads[expert] > chance + (cost + doubt) * self.frames as f64 + 2.0
         };
         // Of equal leads the first.
         let better = (0..6)
@@ -279,8 +347,7 @@ impl Miniatures {
             *pair *= decay;
         }
         let better = better?;
-        self.ruling = better;
-        self.switches += 1;
+        self.rule(better, self.ruling);
         Some(SETTINGS[better])
     }
 }
