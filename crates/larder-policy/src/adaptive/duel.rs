@@ -25,8 +25,7 @@ const MOVE_TO_LRU_COST: f64 = 0.3;
 /// later. Without it one or two cells of 144 more are below LRU.
 const MOVE_TO_FREQUENCY_COST: f64 = 0.1;
 
-/// What an expert must be ahead besides, in misses a frame, when it once did not keep what it promised; and twice as much and once more for each
-/// further time.
+/// What an expert that did not keep what it promised must be ahead besides, in misses a frame, times 3, 15 and 63 for one doubt, two and three.
 const DOUBT: f64 = 0.25;
 
 /// Compares the experts in pairs, on the accesses where one of the two hit and the other did not. The lead among these is a sum
@@ -70,11 +69,11 @@ impl Duel {
     /// rules from now on, if that changes.
     pub(super) fn observe(&mut self, hits: u8, own: Option<bool>) -> Option<usize> {
         self.seen[usize::from(hits)] += 1;
-        if let Some(before) = own.and_then(|own| self.trial.observe(hits, own)) {
+        if let Some(before) = own.and_then(|own| self.trial.observe(self.ruling, hits, own)) {
             return Some(self.go_back(before));
         }
-        let patience = self.trial.doubts(AS_LRU);
-        if self.guard.observe(hits >> AS_LRU & 1 == 1, own, patience) {
+        let doubts = self.trial.doubts(AS_LRU);
+        if self.guard.observe(hits >> AS_LRU & 1 == 1, own, doubts) {
             return self.fall_back();
         }
         self.accesses += 1;
@@ -96,9 +95,10 @@ impl Duel {
         better
     }
 
+    /// An expert rules from now on, and must keep what its miniature promises.
     fn rule(&mut self, expert: usize) {
         self.switches += 1;
-        self.trial.begin(expert, self.ruling);
+        self.trial.begin(self.ruling);
         self.ruling = expert;
     }
 
@@ -110,11 +110,7 @@ impl Duel {
         if failed == AS_LRU {
             self.guard.let_go();
         }
-        for other in 0..COUNT {
-            let lead = &mut self.lead[other][failed];
-            *lead = lead.min(0.0);
-            self.lead[failed][other] = -*lead;
-        }
+        (0..COUNT).for_each(|other| self.forget_lead(failed, other));
         self.switches += 1;
         self.ruling = before;
         before
@@ -123,16 +119,19 @@ impl Duel {
     /// LRU rules. What the others were ahead of it is forgotten.
     fn fall_back(&mut self) -> Option<usize> {
         self.count();
-        for other in 0..COUNT {
-            let lead = &mut self.lead[AS_LRU][other];
-            *lead = lead.min(0.0);
-            self.lead[other][AS_LRU] = -*lead;
-        }
+        (0..COUNT).for_each(|other| self.forget_lead(other, AS_LRU));
         let changes = self.ruling != AS_LRU;
         if changes {
             self.rule(AS_LRU);
         }
         changes.then_some(AS_LRU)
+    }
+
+    /// What one expert was ahead of another is forgotten.
+    fn forget_lead(&mut self, winner: usize, loser: usize) {
+        let lead = &mut self.lead[loser][winner];
+        *lead = lead.min(0.0);
+        self.lead[winner][loser] = -*lead;
     }
 
     /// Adds what was seen since the last decision.

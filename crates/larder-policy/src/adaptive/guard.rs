@@ -10,8 +10,10 @@ const HOLD: u64 = 2;
 /// When the cache has lost half a miss a frame against its best moment, LRU rules for a while, which doubles each time, and halves when
 /// the cache has won as much as such a fall can cost. A cache under LRU loses at most a miss for each block that it lacks at the
 /// beginning, and then nothing, so a fall costs at most 1.5 misses a frame, and in a run of u accesses a frame there are at most
-/// log2(u) more falls than paid for. (Of the LRU of a sample that is not so: then it is [let go](Self::let_go), and doubted.) Against LRU a run loses at most 2 + 1.5 log2(u) misses a frame, and less of each access the longer
+/// log2(u) more falls than paid for. Against LRU a run loses at most 2 + 1.5 log2(u) misses a frame, and less of each access the longer
 /// it is.
+///
+/// The miniature of LRU may hit where LRU in the cache does not, if it sees a sample. Then LRU is [let go](Self::let_go), and doubted.
 #[derive(Debug)]
 pub(super) struct Guard {
     frames: i64,
@@ -38,7 +40,7 @@ impl Guard {
         }
     }
 
-    /// An access. True if LRU is to rule from now on. The loss may be twice as much for each of these doubts.
+    /// An access. True if LRU is to rule from now on. It may have lost four times as much for each of these doubts.
     pub(super) fn observe(&mut self, lru: bool, own: Option<bool>, doubts: u32) -> bool {
         if self.held > 0 {
             self.held -= 1;

@@ -377,8 +377,8 @@ fn an_expert_that_does_not_keep_its_promise_is_doubted_until_it_does() {
     let (rules, other) = (1 << AS_LRU, 1 << 2);
     let mut trial = Trial::new(FRAMES);
     let fails = |trial: &mut Trial| {
-        trial.begin(AS_LRU, 2);
-        let kept = (0..1000).take_while(|_| trial.observe(rules | other, false).is_none());
+        trial.begin(2);
+        let kept = (0..1000).take_while(|_| trial.observe(AS_LRU, rules | other, false).is_none());
         1 + kept.count()
     };
     // A miss a frame for the move, and four standard deviations.
@@ -389,16 +389,16 @@ fn an_expert_that_does_not_keep_its_promise_is_doubted_until_it_does() {
     }
     assert_eq!(trial.doubts(AS_LRU), 3, "no more than that");
     // One of both is not enough: the load has changed, or the cache was never so good.
-    trial.begin(AS_LRU, 2);
-    assert!((0..1000).all(|_| trial.observe(rules, false).is_none()));
-    trial.begin(AS_LRU, 2);
-    assert!((0..1000).all(|_| trial.observe(other, false).is_none()));
-    trial.begin(AS_LRU, 2);
-    assert!((0..3300).all(|_| trial.observe(rules, true).is_none()));
+    trial.begin(2);
+    assert!((0..1000).all(|_| trial.observe(AS_LRU, rules, false).is_none()));
+    trial.begin(2);
+    assert!((0..1000).all(|_| trial.observe(AS_LRU, other, false).is_none()));
+    trial.begin(2);
+    assert!((0..3300).all(|_| trial.observe(AS_LRU, rules, true).is_none()));
     assert_eq!(trial.doubts(AS_LRU), 1);
 }
 
-/// In a quarter of such caches all sampled blocks of the loop have room in a miniature, where LRU hits each time.
+/// In some of these caches all sampled blocks of the loop have room in a miniature, where LRU hits each time.
 #[test]
 fn a_loop_a_little_larger_than_the_cache_is_not_left_to_lru() {
     for (blocks, frames) in [(300, 270), (300, 285), (5000, 4750)] {

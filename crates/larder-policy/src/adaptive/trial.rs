@@ -16,9 +16,9 @@ const MOST: u32 = 3;
 #[derive(Debug)]
 pub(super) struct Trial {
     frames: i64,
-    expert: usize,
+    /// The expert that ruled before; the one that rules, where there is none to go back to.
     before: usize,
-    /// Hits of the miniature of its expert less those of the cache; since when they were fewest.
+    /// Hits of the miniature of the expert that rules less those of the cache, above the least that this was.
     promised: i64,
     /// The same of the expert before.
     missed: i64,
@@ -35,7 +35,6 @@ impl Trial {
         let frames = frames as i64;
         Self {
             frames,
-            expert: 0,
             before: 0,
             promised: 0,
             missed: 0,
@@ -45,31 +44,32 @@ impl Trial {
         }
     }
 
-    /// Another expert rules.
-    pub(super) fn begin(&mut self, expert: usize, before: usize) {
-        (self.expert, self.before) = (expert, before);
+    /// An expert begins to rule after this one.
+    pub(super) fn begin(&mut self, before: usize) {
+        self.before = before;
         (self.promised, self.missed) = (0, 0);
         self.left = PROOF * self.frames;
     }
 
-    /// An access, by the experts that hit, a bit each, and whether the cache hit. Returns the expert before, if it is to rule again.
-    pub(super) fn observe(&mut self, hits: u8, own: bool) -> Option<usize> {
+    /// An access while this expert rules, by the experts that hit, a bit each, and whether the cache hit. Returns the expert before, if it
+    /// is to rule again.
+    pub(super) fn observe(&mut self, ruling: usize, hits: u8, own: bool) -> Option<usize> {
         let more = |expert: usize| i64::from(hits >> expert & 1) - i64::from(own);
-        self.promised = (self.promised + more(self.expert)).max(0);
+        self.promised = (self.promised + more(ruling)).max(0);
         self.missed = (self.missed + more(self.before)).max(0);
         self.left -= 1;
         if self.left <= 0 {
             self.left = PROOF * self.frames;
-            let doubts = &mut self.doubts[self.expert];
+            let doubts = &mut self.doubts[ruling];
             *doubts = doubts.saturating_sub(1);
         }
-        if self.promised.min(self.missed) <= self.most || self.expert == self.before {
+        if self.promised.min(self.missed) <= self.most || ruling == self.before {
             return None;
         }
-        let doubts = &mut self.doubts[self.expert];
+        let doubts = &mut self.doubts[ruling];
         *doubts = (*doubts + 1).min(MOST);
         let before = self.before;
-        self.begin(before, before);
+        self.begin(before);
         Some(before)
     }
 

@@ -5,7 +5,8 @@
 //! ```
 //!
 //! `LARDER_SQLITE` names the rule, and `off` leaves SQLite alone. `LARDER_SQLITE_BUDGET` is the budget of all connections in bytes, or
-//! with K, M or G. What they do not say is what the settings file that `LARDER_SETTINGS` names has for a block cache. A program that has SQLite linked in keeps SQLite's own cache.
+//! with K, M or G. What they do not say is what the settings file that `LARDER_SETTINGS` names has for a block cache. A program that has
+//! SQLite linked in keeps SQLite's own cache.
 //!
 //! `LARDER_SQLITE_STATS=FILE` asks for a line of JSON at the end of each program that used the cache. `larder run --sqlite` reads it.
 
@@ -52,7 +53,10 @@ fn install() -> Result<(), String> {
     // SAFETY: what has this name is SQLite's function.
     let config: ConfigFn = unsafe { core::mem::transmute(config) };
     let mut made = Config::new();
-    if let Some(file) = env::var_os("LARDER_SETTINGS") {
+    // A program with more rights than its caller reads and writes no file that the caller names.
+    // SAFETY: no pointers.
+    let trusted = unsafe { libc::getauxval(libc::AT_SECURE) } == 0;
+    if let Some(file) = env::var_os("LARDER_SETTINGS").filter(|_| trusted) {
         let settings = Settings::read(file.as_ref()).map_err(|why| why.to_string())?;
         made = made.settings(&settings);
     }
@@ -67,10 +71,7 @@ fn install() -> Result<(), String> {
     }
     // SAFETY: `main` has not begun, so there is one thread, which is not in SQLite.
     unsafe { larder_sqlite::install_into(&made, config) }.map_err(|why| why.to_string())?;
-    // SAFETY: no pointers. A program with more rights than its caller writes no file that the caller names.
-    if unsafe { libc::getauxval(libc::AT_SECURE) } == 0
-        && let Some(path) = env::var_os("LARDER_SQLITE_STATS")
-    {
+    if trusted && let Some(path) = env::var_os("LARDER_SQLITE_STATS") {
         let _ = STATS.set((path.into(), std::process::id()));
     }
     Ok(())
